@@ -1,0 +1,152 @@
+// One catalog, a copier per device, completions fed back: what an engine whose threads share
+// a process links in. Wiring only; the meaning is in catalog.hpp and copier.hpp.
+#pragma once
+
+#include <cairn/backend.hpp>
+#include <cairn/catalog.hpp>
+#include <cairn/coordinator.hpp>
+#include <cairn/copier.hpp>
+#include <cairn/metrics.hpp>
+#include <cairn/unit_pool.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace cairn {
+
+enum class completion_mode : std::uint8_t {
+  immediate,  ///< a record is READY as soon as its last event has fired
+  settled,    ///< completions wait until the engine calls settle(); then in begin order
+};
+
+struct runtime_options {
+  layout shape;
+  std::vector<rank_memory> ranks;  ///< one per device; the same numbers of units and slots
+  std::uint32_t units = 0;         ///< units at the start (0: all that the ranks have)
+  std::uint32_t compute_streams = 1;
+  std::uint32_t max_sequences = 1024;
+  std::uint32_t max_ops = 4096;
+  std::uint32_t max_pins = 1024;
+  std::uint32_t max_threads = 64;
+  std::uint32_t store_depth = 1024;
+  std::uint32_t restore_depth = 1024;
+  std::uint32_t store_streams = 2;
+  std::uint32_t restore_streams = 1;
+  std::uint32_t max_batch = 64;
+  completion_mode completions = completion_mode::immediate;
+  bool threaded = true;                     ///< false: `pump` runs the copiers
+  std::unique_ptr<eviction_policy> policy;  ///< null: least recently used
+  trace_sink* trace = nullptr;
+  unit_source* pool = nullptr;  ///< the engine's own pool; null: a unit_pool of the runtime's
+};
+
+class runtime;
+
+/// An accepted op. Move-only; destroying it does not cancel the op. Must not outlive the
+/// runtime.
+class ticket {
+ public:
+  ticket() noexcept = default;
+  ticket(ticket&& other) noexcept;
+  ticket& operator=(ticket&& other) noexcept;
+  ~ticket();
+
+  [[nodiscard]] bool valid() const noexcept { return catalog_ != nullptr; }
+  [[nodiscard]] op_id op() const noexcept { return op_; }
+  /// pending, or how the op ended. `ok`: the image is in its units (READY), or in its slot.
+  [[nodiscard]] status code() const noexcept;
+  /// Blocks until the op has ended or `until` (then pending).
+  status wait(deadline until) const noexcept;
+  /// Ends an op that no device has taken; false when it is too late.
+  bool cancel() noexcept;
+
+ private:
+  friend class runtime;
+  ticket(catalog* owner, op_id op) noexcept : catalog_(owner), op_(op) {}
+  catalog* catalog_ = nullptr;
+  op_id op_;
+};
+
+struct store_request {
+  checkpoint_key key;
+  slot_id slot = no_slot;
+  placement_hint hint = placement_hint::none;
+};
+
+struct runtime_latencies {
+  latency_histogram submit;   ///< a scheduling thread inside store or restore
+  latency_histogram store;    ///< begin to published
+  latency_histogram restore;  ///< begin to usable
+  latency_histogram wakes;    ///< the part of `submit` spent waking a sleeping copy thread
+};
+
+/// Thread-safety: any function by any thread. Progress: store, restore, admit, mark, free and
+/// release_slot are lock-free; wait, settle, order_after*, drain and close block until their
+/// deadline at the latest.
+///
+/// Compute streams are named by an index that means the same on every rank; `attach` says
+/// which stream it is there. A call that names one captures its position at that moment.
+class runtime {
+ public:
+  /// The backend must have a device per rank and outlive the runtime.
+  static result<std::unique_ptr<runtime>> open(runtime_options opts, backend& devices);
+  /// Closes with a deadline of now.
+  ~runtime();
+  runtime(const runtime&) = delete;
+  runtime& operator=(const runtime&) = delete;
+
+  result<void> attach(rank_id rank, std::uint32_t compute_stream, stream& which);
+
+  /// Copies `slot`, as compute stream `compute` leaves it at this point, under `key`. The next
+  /// work on the slot must be ordered behind it (order_after*) unless the engine
+  /// double-buffers. Errors: as catalog::begin_store, and queue_full, device_lost.
+  result<ticket> store(const checkpoint_key& key, slot_id slot, std::uint32_t compute,
+                       placement_hint hint = placement_hint::none);
+  /// Copies the checkpoint into `slot`, behind everything on it so far. Errors: as
+  /// catalog::begin_restore, and queue_full, device_lost.
+  result<ticket> restore(const checkpoint_key& key, slot_id slot, std::uint32_t compute);
+  /// catalog::admit, with its restore submitted: `restored` is valid when resumed > 0.
+  result<admission> admit(std::span<const checkpoint_key> keys, std::uint32_t fresh, slot_id slot,
+                          std::span<unit_id> units, std::uint32_t compute, ticket& restored);
+  /// coordinator::drain into store; the tickets are dropped.
+  std::uint32_t drain_boundaries(std::uint32_t compute) noexcept;
+
+  /// The position of compute stream `compute` now, on every rank: what to free units with.
+  result<fence_token> mark(std::uint32_t compute) noexcept;
+  /// Work enqueued on the compute stream after this call, on every rank, runs after the op.
+  /// Order, not success. Errors: as copier::order_after.
+  status order_after(std::uint32_t compute, const ticket& op, deadline until) noexcept;
+  status order_after_slot(std::uint32_t compute, slot_id slot, deadline until) noexcept;
+  /// The slot changes hands (abort, preemption, end): cancels what is queued for it. Its next
+  /// tenant's copies run behind what already runs and behind compute stream `compute` as of
+  /// now; order the next tenant's compute with order_after_slot. Returns how many were cancelled.
+  std::uint32_t release_slot(slot_id slot, std::uint32_t compute) noexcept;
+
+  /// completion_mode::settled: waits until every accepted op has been reported by every rank,
+  /// then applies the completions in begin order. timed_out: applies nothing.
+  status settle(deadline until) noexcept;
+  /// One pass of every copier (threaded == false); true when anything was done.
+  bool pump() noexcept;
+  /// Waits until every accepted op has ended (settled mode: has been reported).
+  status drain(deadline until) noexcept;
+  /// Stops admissions, lets accepted ops finish until `until`, reports the rest. Idempotent.
+  status close(deadline until) noexcept;
+
+  [[nodiscard]] catalog& records() noexcept;
+  [[nodiscard]] coordinator& sequences() noexcept;
+  [[nodiscard]] unit_source& pool() noexcept;
+  /// The runtime's own pool; null when the engine brought one.
+  [[nodiscard]] unit_pool* own_pool() noexcept;
+  [[nodiscard]] copier& rank(rank_id which) noexcept;
+  [[nodiscard]] std::uint32_t ranks() const noexcept;
+  [[nodiscard]] const runtime_latencies& latencies() const noexcept;
+
+ private:
+  struct state;
+  explicit runtime(std::unique_ptr<state> s) noexcept;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace cairn
