@@ -165,6 +165,8 @@ class catalog {
   void clear() noexcept;
   /// What the pool's orphan hook calls: forget, counted as orphaned when anything went.
   bool orphan(const checkpoint_key& key) noexcept;
+  /// Makes the pool's orphan hook this catalog's `orphan` again (a coordinator had its own).
+  void install_orphan_hook() noexcept;
 
   // ---- room -----------------------------------------------------------------------
   /// Could `count` units be had, evicting if need be, but not `protect`? Constant time, plus
@@ -210,6 +212,8 @@ class catalog {
   [[nodiscard]] fate_counts fates() const noexcept;
   /// Adds to a fate that the catalog cannot see (a boundary dropped before begin_store).
   void count_drop(drop_reason why, std::uint64_t by = 1) noexcept;
+  /// The same for a boundary orphaned before begin_store, without a checkpoint of its key.
+  void count_orphan() noexcept;
 
  private:
   struct state;
