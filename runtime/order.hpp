@@ -1,5 +1,39 @@
 // Which of many entries has the lowest stamp: a lock-free min tree that leaves out ineligible
-// entries.
+// entries. It knows nothing of what the entries are or why they are ordered so.
+//
+// A leaf holds `out` or its place: the stamp above, the entry's index below, so that a value
+// names its entry and no two entries share one. Each inner node holds the lowest of its 16
+// children; the root names the first entry.
+//
+//   set, clear   exchange the leaf, then walk up. A node whose child this thread has changed is
+//                refreshed: { read the node; read the children; CAS the node to their minimum,
+//                also when that changes nothing; read the children again; repeat if the CAS
+//                failed or the minimum differs }. A node whose child this thread found
+//                unchanged is only checked, and refreshed if it disagrees with its children
+//                (somebody else's update lags: help).
+//   first        reads the root and then the leaf that it names. If the leaf holds something
+//                else by now, helps: walks up from that leaf, refreshing every node; again.
+//
+// Why every node equals the minimum of its children once no call is under way. Let U be the last
+// read-modify-write of node n, and for each child c let V(c) be the thread that last changed c's
+// value. V(c) went on to refresh n, so its CAS on n is U's or an earlier one. All writes of n are
+// read-modify-writes, so U's CAS acquires what V(c) released: the final value of every child is
+// visible to U before it reads the children *again*. U did not write n after that, so what it
+// read again equals what it wrote. This is why the CAS is done even when it changes nothing (two
+// updaters of one node meet in it; without it both could read old children, as nothing here is
+// sequentially consistent), and why the children are read twice: an entry may leave and come
+// back with the same stamp, so that a node returns to a value that a slow thread has read before;
+// its CAS then succeeds with a minimum of long ago, and only the second look repairs that.
+// A read-modify-write that does not change c needs no refresh above: it moved nothing.
+//
+// While calls overlap, `first` still never names an entry whose leaf was out or had another
+// stamp when it looked. It may pass over entries that the overlapping calls move, and entries
+// that those hide: a call that is held up between a leaf and the root, or between the CAS and
+// the second look, leaves nodes on that one path behind. Any later update or help that
+// passes there repairs them.
+//
+// Progress: all functions are lock-free: a thread repeats a step only because another one
+// has changed a node or a leaf. first_by_scan is wait-free. Nothing allocates after construction.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +48,7 @@ class order {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   /// All out; entries are below `capacity`.
   explicit order(std::uint32_t capacity);
-  /// Draws the next stamp, from 1.
+  /// Draws the next stamp, from 1. Never runs out: 2^40 stamps are the least that fit.
   std::uint64_t next_stamp() noexcept;
   /// Puts entry `i` at `stamp` (drawn by next_stamp), replacing its place.
   void set(std::uint32_t i, std::uint64_t stamp) noexcept;
@@ -24,6 +58,44 @@ class order {
   std::uint32_t first() noexcept;
   /// The same by looking at every entry: finds one even while the tree lags behind.
   std::uint32_t first_by_scan() const noexcept;
+
+ private:
+  static constexpr std::uint32_t fan_out = 16;
+  static constexpr std::uint32_t levels_max = 8;  // 16^8: every 32-bit index
+  static constexpr std::uint64_t out = ~std::uint64_t{0};
+
+  using node = sync::atomic<std::uint64_t>;
+  /// Brothers: the children of one node of the level above.
+  struct alignas(sync::cache_line) group {
+    node at[fan_out];
+    group() noexcept;
+  };
+  enum class care : bool { check, refresh };
+
+  [[nodiscard]] std::uint64_t place_of(std::uint32_t i, std::uint64_t stamp) const noexcept {
+    return stamp << index_bits_ | i;
+  }
+  [[nodiscard]] std::uint32_t entry_of(std::uint64_t place) const noexcept {
+    return static_cast<std::uint32_t>(place & ((std::uint64_t{1} << index_bits_) - 1));
+  }
+  [[nodiscard]] node& leaf(std::uint32_t i) const noexcept {
+    return levels_[0][i / fan_out].at[i % fan_out];
+  }
+  static std::uint64_t lowest(const group& children) noexcept;
+
+  void move(std::uint32_t i, std::uint64_t place) noexcept;
+  /// Brings all nodes above leaf `i` into line; see the essay. `how`: refresh every node, or
+  /// only those that lie above a change.
+  void climb(std::uint32_t i, bool leaf_changed, care how) noexcept;
+  /// Makes `above` the minimum of `children`; true when that changed it.
+  static bool refresh(node& above, const group& children) noexcept;
+
+  std::uint32_t capacity_;
+  std::uint32_t index_bits_;
+  std::uint32_t depth_ = 0;  ///< levels of groups, leaves included
+  std::unique_ptr<group[]> levels_[levels_max];
+  alignas(sync::cache_line) node root_{out};
+  alignas(sync::cache_line) node stamps_{0};
 };
 
 }  // namespace cairn::detail
