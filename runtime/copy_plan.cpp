@@ -1,0 +1,165 @@
+// Cuts copy plans. Knows sizes only.
+#include "runtime/copy_plan.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace cairn {
+namespace {
+
+/// One side of the copy, for the walk and for messages.
+struct side {
+  const std::vector<strided>& pieces;
+  std::uint32_t count;  ///< how many units or slots
+  std::uint64_t total;  ///< what the pieces must add up to
+  const char* none;
+  const char* empty;
+  const char* overlap;
+  const char* range;
+  const char* sum;
+};
+
+std::uint64_t magnitude(std::int64_t value) noexcept {
+  return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
+}
+
+/// True when `count` pieces lie within a signed 63-bit distance of the base.
+bool addressable(const strided& piece, std::uint32_t count) noexcept {
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (piece.bytes > most) return false;
+  if (count < 2) return true;
+  return magnitude(piece.stride) <= (most - piece.bytes) / (count - 1);
+}
+
+result<void> check_side(const side& s) {
+  if (s.pieces.empty()) return error(status::invalid, s.none);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < s.pieces.size(); ++i) {
+    const strided& piece = s.pieces[i];
+    if (piece.bytes == 0) return error(status::invalid, s.empty, i, 1, 0);
+    if (!addressable(piece, s.count))
+      return error(status::invalid, s.range, i, s.count, magnitude(piece.stride));
+    if (s.count > 1 && magnitude(piece.stride) < piece.bytes)
+      return error(status::invalid, s.overlap, i, piece.bytes, magnitude(piece.stride));
+    if (piece.bytes > s.total - sum)
+      return error(status::invalid, s.sum, i, s.total - sum, piece.bytes);
+    sum += piece.bytes;
+  }
+  if (sum != s.total) return error(status::invalid, s.sum, s.pieces.size(), s.total, sum);
+  return {};
+}
+
+/// Walks both sides in step and calls f once per span, in image order; stops when f says so.
+template <class F>
+void walk(const copy_plan& plan, F&& f) {
+  copy_span at;
+  while (at.image_offset < plan.image_bytes) {
+    const std::uint64_t segment_left = plan.segment_bytes[at.segment] - at.segment_offset;
+    const std::uint64_t region_left = plan.region_bytes[at.region] - at.region_offset;
+    at.bytes = std::min(segment_left, region_left);
+    if (!f(at)) return;
+    at.image_offset += at.bytes;
+    at.segment_offset += at.bytes;
+    at.region_offset += at.bytes;
+    if (at.segment_offset == plan.segment_bytes[at.segment]) {
+      ++at.segment;
+      at.segment_offset = 0;
+    }
+    if (at.region_offset == plan.region_bytes[at.region]) {
+      at.region_offset = 0;
+      if (++at.region == plan.region_bytes.size()) {
+        at.region = 0;
+        ++at.unit;
+      }
+    }
+  }
+}
+
+void cut_tiles(copy_plan& plan) {
+  for (const copy_span& whole : plan.spans) {
+    for (std::uint64_t offset = 0; offset < whole.bytes; offset += copy_plan::tile_bytes) {
+      copy_span tile = whole;
+      tile.image_offset += offset;
+      tile.segment_offset += offset;
+      tile.region_offset += offset;
+      tile.bytes = std::min(copy_plan::tile_bytes, whole.bytes - offset);
+      plan.tiles.push_back(tile);
+    }
+  }
+}
+
+}  // namespace
+
+result<copy_plan> make_copy_plan(const layout& shape, const rank_memory& memory) {
+  if (result<void> valid = shape.validate(); !valid) return valid.why();
+  const side regions{memory.regions,
+                     memory.units,
+                     shape.page_unit_bytes,
+                     "rank_memory has no regions",
+                     "region has no bytes",
+                     "region's stride is shorter than the region",
+                     "region's addresses do not fit in 63 bits",
+                     "regions do not add up to page_unit_bytes"};
+  const side segments{memory.segments,
+                      memory.slots,
+                      shape.image_bytes,
+                      "rank_memory has no segments",
+                      "segment has no bytes",
+                      "segment's stride is shorter than the segment",
+                      "segment's addresses do not fit in 63 bits",
+                      "segments do not add up to image_bytes"};
+  if (result<void> ok = check_side(regions); !ok) return ok.why();
+  if (result<void> ok = check_side(segments); !ok) return ok.why();
+
+  copy_plan plan;
+  plan.image_bytes = shape.image_bytes;
+  plan.units = shape.units_per_checkpoint();
+  for (const strided& region : memory.regions) plan.region_bytes.push_back(region.bytes);
+  for (const strided& segment : memory.segments) plan.segment_bytes.push_back(segment.bytes);
+
+  std::uint64_t spans = 0;
+  std::uint64_t tiles = 0;
+  walk(plan, [&](const copy_span& span) {
+    ++spans;
+    tiles += (span.bytes - 1) / copy_plan::tile_bytes + 1;
+    return tiles <= copy_plan::max_pieces;
+  });
+  if (tiles > copy_plan::max_pieces)
+    return error(status::limit, "image needs too many tiles", shape.image_bytes,
+                 copy_plan::max_pieces, tiles);
+  plan.spans.reserve(static_cast<std::size_t>(spans));
+  plan.tiles.reserve(static_cast<std::size_t>(tiles));
+  walk(plan, [&](const copy_span& span) {
+    plan.spans.push_back(span);
+    return true;
+  });
+  cut_tiles(plan);
+  return plan;
+}
+
+result<void> check_plan_memory(const copy_plan& plan, const rank_memory& memory) {
+  if (memory.regions.size() != plan.region_bytes.size())
+    return error(status::invalid, "plan was cut for another number of regions", 0,
+                 plan.region_bytes.size(), memory.regions.size());
+  if (memory.segments.size() != plan.segment_bytes.size())
+    return error(status::invalid, "plan was cut for another number of segments", 0,
+                 plan.segment_bytes.size(), memory.segments.size());
+  for (std::size_t i = 0; i < memory.regions.size(); ++i) {
+    if (memory.regions[i].base == nullptr)
+      return error(status::invalid, "region has a null base", i, 1, 0);
+    if (memory.regions[i].bytes != plan.region_bytes[i])
+      return error(status::invalid, "plan was cut for a region of another size", i,
+                   plan.region_bytes[i], memory.regions[i].bytes);
+  }
+  for (std::size_t i = 0; i < memory.segments.size(); ++i) {
+    if (memory.segments[i].base == nullptr)
+      return error(status::invalid, "segment has a null base", i, 1, 0);
+    if (memory.segments[i].bytes != plan.segment_bytes[i])
+      return error(status::invalid, "plan was cut for a segment of another size", i,
+                   plan.segment_bytes[i], memory.segments[i].bytes);
+  }
+  return {};
+}
+
+}  // namespace cairn

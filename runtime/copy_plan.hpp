@@ -1,0 +1,51 @@
+// Which bytes of a slot meet which bytes of which unit. The plan follows from sizes alone, is
+// cut once per layout and is read in opposite directions by store and restore. Knows no
+// addresses, ids, devices or threads.
+#pragma once
+
+#include <cairn/types.hpp>
+#include <cstdint>
+#include <vector>
+
+namespace cairn {
+
+/// A run of image bytes that is contiguous on both sides. A tile has the same shape: it is a
+/// span, or a piece of one, of at most copy_plan::tile_bytes.
+struct copy_span {
+  std::uint64_t image_offset = 0;    ///< of the first byte, in the image
+  std::uint64_t segment_offset = 0;  ///< of the first byte, in the segment
+  std::uint64_t region_offset = 0;   ///< of the first byte, in the region
+  std::uint64_t bytes = 0;           ///< never 0
+  std::uint32_t segment = 0;         ///< index into rank_memory::segments
+  std::uint32_t region = 0;          ///< index into rank_memory::regions
+  std::uint32_t unit = 0;            ///< the op's k-th unit, from 0
+  friend bool operator==(const copy_span&, const copy_span&) = default;
+};
+
+/// Every byte of the image lies in exactly one span and in exactly one tile, in image order.
+/// Nothing else is named: the rest of the last unit and of the slot is never touched.
+struct copy_plan {
+  /// Most bytes of a tile: long enough that addresses cost nothing beside the copy, short
+  /// enough that a few images keep many workers busy.
+  static constexpr std::uint64_t tile_bytes = 64 * 1024;
+  /// A geometry that needs more spans or tiles than this is refused.
+  static constexpr std::uint64_t max_pieces = std::uint64_t{1} << 24;
+
+  std::vector<copy_span> spans;
+  std::vector<copy_span> tiles;
+  std::vector<std::uint64_t> region_bytes;  ///< the sizes from which the plan was cut
+  std::vector<std::uint64_t> segment_bytes;
+  std::uint64_t image_bytes = 0;
+  std::uint32_t units = 0;  ///< units per image; the last may be partly filled
+};
+
+/// Cuts the plan. Refuses (`invalid`) an invalid layout, a side without pieces, a piece of no
+/// bytes, sums that are not the layout's, pieces of one array that overlap or whose addresses
+/// do not fit in 63 bits; (`limit`) more than max_pieces. Bases are not looked at.
+result<copy_plan> make_copy_plan(const layout& shape, const rank_memory& memory);
+
+/// Refuses memory that is not of the sizes from which `plan` was cut, or that has a null
+/// base: what must hold before an address is computed from the two.
+result<void> check_plan_memory(const copy_plan& plan, const rank_memory& memory);
+
+}  // namespace cairn

@@ -1,0 +1,169 @@
+// Batches on CPU threads. Workers claim runs of tiles by one index:
+//
+//   claims      acq_rel  a worker that joins sees the job; (1) pairs with (2)
+//   copied      release  each worker, after its own store fence; (3) pairs with (4)
+//
+// TBB joins the workers too, but neither its synchronisation nor a non-temporal store is
+// visible to a checking tool, so the order is made here.
+#include "runtime/host_copy.hpp"
+
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "kernels/scatter_gather.hpp"
+
+namespace cairn::detail {
+namespace {
+
+/// A claim is worth some tens of microseconds of copying.
+constexpr std::uint64_t claim_bytes = 256 * 1024;
+/// Below this, waking a helper costs more than it brings.
+constexpr std::uint64_t shared_bytes_min = 1024 * 1024;
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch())
+      .count();
+}
+
+/// One batch while it runs.
+struct job {
+  const copy_batch& batch;
+  std::size_t total;  ///< tiles of all images
+  sync::atomic<std::size_t> claims{0};
+  sync::atomic<std::size_t> copied{0};
+
+  explicit job(const copy_batch& b) noexcept : batch(b), total(b.tasks.size() * b.plan->tiles()) {}
+
+  [[nodiscard]] std::size_t runs() const noexcept {
+    return (total + batch.plan->claim_tiles() - 1) / batch.plan->claim_tiles();
+  }
+
+  /// Copies tiles [first, last) of the batch, image after image.
+  void copy(std::size_t first, std::size_t last) const noexcept {
+    const std::size_t per_image = batch.plan->tiles();
+    std::size_t image = first / per_image;
+    std::size_t tile = first % per_image;
+    while (first < last) {
+      const std::size_t count = std::min(last - first, per_image - tile);
+      batch.plan->copy(batch.kind, batch.tasks[image], tile, count);
+      first += count;
+      tile = 0;
+      ++image;
+    }
+  }
+
+  /// Takes part until no tile is left to claim.
+  void work() noexcept {
+    const std::size_t step = batch.plan->claim_tiles();
+    std::size_t mine = 0;
+    for (;;) {
+      // (2) acq_rel: acquire pairs with (1).
+      const std::size_t first = claims.fetch_add_acq_rel(step);
+      if (first >= total) break;
+      const std::size_t last = std::min(first + step, total);
+      copy(first, last);
+      mine += last - first;
+    }
+    kernels::settle();
+    copied.fetch_add_release(mine);  // (3) release: pairs with (4)
+  }
+};
+
+}  // namespace
+
+host_plan::host_plan(const void* owner, const copy_plan& plan, const rank_memory& memory)
+    : owner_(owner),
+      tiles_(plan.tiles),
+      regions_(memory.regions),
+      segments_(memory.segments),
+      image_bytes_(plan.image_bytes),
+      units_per_image_(plan.units),
+      units_(memory.units),
+      slots_(memory.slots),
+      claim_tiles_(std::max<std::size_t>(
+          1, static_cast<std::size_t>(claim_bytes * plan.tiles.size() / plan.image_bytes))),
+      copy_tile_(kernels::tile_copies().front().copy) {}
+
+bool host_plan::in_range(const copy_task& task) const noexcept {
+  if (task.slot >= slots_ || task.units == nullptr) return false;
+  return std::all_of(task.units, task.units + units_per_image_,
+                     [this](unit_id unit) { return unit < units_; });
+}
+
+void host_plan::copy(copy_kind kind, const copy_task& task, std::size_t first,
+                     std::size_t count) const noexcept {
+  for (std::size_t i = first; i < first + count; ++i) {
+    const kernels::tile_ends ends =
+        kernels::locate(tiles_[i], kind, regions_.data(), segments_.data(), task.slot, task.units);
+    copy_tile_(ends.to, ends.from, static_cast<std::size_t>(tiles_[i].bytes));
+  }
+}
+
+std::uint32_t helper_budget::take(std::uint32_t most) noexcept {
+  std::uint32_t free = free_.load_relaxed();  // a count only: helpers are ordered by their job
+  for (;;) {
+    const std::uint32_t taken = std::min(free, most);
+    if (taken == 0 || free_.cas_relaxed(free, free - taken)) return taken;
+  }
+}
+
+void helper_budget::give(std::uint32_t helpers) noexcept {
+  if (helpers > 0) free_.fetch_add_relaxed(helpers);
+}
+
+struct batch_runner::helpers {
+  oneapi::tbb::task_arena arena;
+
+  void run(job& shared, std::uint32_t count) {
+    arena.execute([&shared, count] {
+      oneapi::tbb::task_group group;
+      for (std::uint32_t i = 0; i < count; ++i) group.run([&shared] { shared.work(); });
+      shared.work();
+      group.wait();
+    });
+  }
+};
+
+batch_runner::batch_runner(helper_budget* budget) : budget_(budget) {
+  if (budget_ != nullptr) helpers_ = std::make_unique<helpers>();
+}
+
+batch_runner::~batch_runner() = default;
+
+void batch_runner::run(const copy_batch& batch) noexcept {
+  batch_report unread;
+  batch_report& report = batch.report != nullptr ? *batch.report : unread;
+  // Relaxed: the event that is recorded behind the batch publishes the report.
+  report.begin_ns.store(now_ns(), std::memory_order_relaxed);
+
+  const host_plan& plan = *batch.plan;
+  bool done = std::all_of(batch.tasks.begin(), batch.tasks.end(),
+                          [&plan](const copy_task& task) { return plan.in_range(task); });
+  if (done && !batch.tasks.empty()) {
+    job shared(batch);
+    shared.claims.store_release(0);  // (1) release: pairs with (2)
+    std::uint32_t taken = 0;
+    if (budget_ != nullptr && plan.image_bytes() >= shared_bytes_min / batch.tasks.size())
+      taken = budget_->take(
+          static_cast<std::uint32_t>(std::min<std::size_t>(shared.runs() - 1, ~std::uint32_t{0})));
+    if (taken == 0) {
+      shared.work();
+    } else {
+      try {
+        helpers_->run(shared, taken);
+      } catch (...) {
+        done = false;  // TBB could not start or join its tasks
+      }
+      budget_->give(taken);
+    }
+    done = done && shared.copied.load_acquire() == shared.total;  // (4) acquire: pairs with (3)
+  }
+
+  if (!done) report.failed.store(true, std::memory_order_relaxed);
+  report.end_ns.store(now_ns(), std::memory_order_relaxed);
+}
+
+}  // namespace cairn::detail

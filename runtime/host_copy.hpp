@@ -1,0 +1,88 @@
+// Runs one batch of copies on CPU threads: the lane's own and, for large batches, oneTBB
+// workers that help it. Knows no streams and no events; TBB stays in the source file.
+#pragma once
+
+#include <cairn/backend.hpp>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/scatter_gather_host.hpp"
+#include "runtime/copy_plan.hpp"
+#include "runtime/sync.hpp"
+
+namespace cairn::detail {
+
+/// A plan with one rank's addresses. It must outlive the batches that were launched with it.
+class host_plan final : public device_plan {
+ public:
+  /// Precondition: check_plan_memory(plan, memory).
+  host_plan(const void* owner, const copy_plan& plan, const rank_memory& memory);
+
+  /// Which device loaded it; compared, never followed.
+  [[nodiscard]] const void* owner() const noexcept { return owner_; }
+  [[nodiscard]] std::size_t tiles() const noexcept { return tiles_.size(); }
+  [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_bytes_; }
+  /// Tiles that a worker claims at once.
+  [[nodiscard]] std::size_t claim_tiles() const noexcept { return claim_tiles_; }
+  /// False when the task names a slot or a unit that this rank does not have.
+  [[nodiscard]] bool in_range(const copy_task& task) const noexcept;
+  /// Copies tiles [first, first + count) of one image.
+  void copy(copy_kind kind, const copy_task& task, std::size_t first,
+            std::size_t count) const noexcept;
+
+ private:
+  const void* owner_;
+  std::vector<copy_span> tiles_;
+  std::vector<strided> regions_;
+  std::vector<strided> segments_;
+  std::uint64_t image_bytes_;
+  std::uint32_t units_per_image_;
+  std::uint32_t units_;
+  std::uint32_t slots_;
+  std::size_t claim_tiles_;
+  kernels::tile_copy copy_tile_;
+};
+
+/// One launch. What it points to belongs to the caller and is read only when the batch runs.
+struct copy_batch {
+  const host_plan* plan = nullptr;
+  std::span<const copy_task> tasks;
+  batch_report* report = nullptr;
+  copy_kind kind = copy_kind::store;
+};
+
+/// How many helpers all devices of a backend may have at work at one time. Lock-free.
+class helper_budget {
+ public:
+  explicit helper_budget(std::uint32_t helpers) noexcept : free_(helpers) {}
+  /// Takes up to `most`, perhaps none.
+  [[nodiscard]] std::uint32_t take(std::uint32_t most) noexcept;
+  void give(std::uint32_t helpers) noexcept;
+
+ private:
+  sync::atomic<std::uint32_t> free_;
+};
+
+/// Runs batches, one at a time. Each lane has its own, so that a thread that waits for the
+/// helpers of its batch is never handed tiles of another lane's.
+class batch_runner {
+ public:
+  /// Without a budget everything is copied by the calling thread.
+  explicit batch_runner(helper_budget* budget);
+  ~batch_runner();
+  batch_runner(const batch_runner&) = delete;
+  batch_runner& operator=(const batch_runner&) = delete;
+
+  /// Copies the batch and writes its report. All its bytes are visible to whoever
+  /// synchronises with the calling thread afterwards.
+  void run(const copy_batch& batch) noexcept;
+
+ private:
+  struct helpers;
+  helper_budget* budget_;
+  std::unique_ptr<helpers> helpers_;
+};
+
+}  // namespace cairn::detail
