@@ -33,24 +33,75 @@ class atomic {
   atomic(const atomic&) = delete;
   atomic& operator=(const atomic&) = delete;
 
-  [[nodiscard]] T load_relaxed() const noexcept { point(); return value_.load(std::memory_order_relaxed); }
-  [[nodiscard]] T load_acquire() const noexcept { point(); return value_.load(std::memory_order_acquire); }
-  void store_relaxed(T v) noexcept { point(); value_.store(v, std::memory_order_relaxed); }
-  void store_release(T v) noexcept { point(); value_.store(v, std::memory_order_release); }
-  T exchange_acq_rel(T v) noexcept { point(); return value_.exchange(v, std::memory_order_acq_rel); }
-  T exchange_relaxed(T v) noexcept { point(); return value_.exchange(v, std::memory_order_relaxed); }
+  [[nodiscard]] T load_relaxed() const noexcept {
+    point();
+    return value_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] T load_acquire() const noexcept {
+    point();
+    return value_.load(std::memory_order_acquire);
+  }
+  void store_relaxed(T v) noexcept {
+    point();
+    value_.store(v, std::memory_order_relaxed);
+  }
+  void store_release(T v) noexcept {
+    point();
+    value_.store(v, std::memory_order_release);
+  }
+  T exchange_acq_rel(T v) noexcept {
+    point();
+    return value_.exchange(v, std::memory_order_acq_rel);
+  }
+  T exchange_relaxed(T v) noexcept {
+    point();
+    return value_.exchange(v, std::memory_order_relaxed);
+  }
 
-  T fetch_add_relaxed(T v) noexcept { point(); return value_.fetch_add(v, std::memory_order_relaxed); }
-  T fetch_add_acquire(T v) noexcept { point(); return value_.fetch_add(v, std::memory_order_acquire); }
-  T fetch_add_release(T v) noexcept { point(); return value_.fetch_add(v, std::memory_order_release); }
-  T fetch_add_acq_rel(T v) noexcept { point(); return value_.fetch_add(v, std::memory_order_acq_rel); }
-  T fetch_sub_relaxed(T v) noexcept { point(); return value_.fetch_sub(v, std::memory_order_relaxed); }
-  T fetch_sub_release(T v) noexcept { point(); return value_.fetch_sub(v, std::memory_order_release); }
-  T fetch_sub_acq_rel(T v) noexcept { point(); return value_.fetch_sub(v, std::memory_order_acq_rel); }
-  T fetch_or_relaxed(T v) noexcept { point(); return value_.fetch_or(v, std::memory_order_relaxed); }
-  T fetch_or_acq_rel(T v) noexcept { point(); return value_.fetch_or(v, std::memory_order_acq_rel); }
-  T fetch_or_release(T v) noexcept { point(); return value_.fetch_or(v, std::memory_order_release); }
-  T fetch_and_acq_rel(T v) noexcept { point(); return value_.fetch_and(v, std::memory_order_acq_rel); }
+  T fetch_add_relaxed(T v) noexcept {
+    point();
+    return value_.fetch_add(v, std::memory_order_relaxed);
+  }
+  T fetch_add_acquire(T v) noexcept {
+    point();
+    return value_.fetch_add(v, std::memory_order_acquire);
+  }
+  T fetch_add_release(T v) noexcept {
+    point();
+    return value_.fetch_add(v, std::memory_order_release);
+  }
+  T fetch_add_acq_rel(T v) noexcept {
+    point();
+    return value_.fetch_add(v, std::memory_order_acq_rel);
+  }
+  T fetch_sub_relaxed(T v) noexcept {
+    point();
+    return value_.fetch_sub(v, std::memory_order_relaxed);
+  }
+  T fetch_sub_release(T v) noexcept {
+    point();
+    return value_.fetch_sub(v, std::memory_order_release);
+  }
+  T fetch_sub_acq_rel(T v) noexcept {
+    point();
+    return value_.fetch_sub(v, std::memory_order_acq_rel);
+  }
+  T fetch_or_relaxed(T v) noexcept {
+    point();
+    return value_.fetch_or(v, std::memory_order_relaxed);
+  }
+  T fetch_or_acq_rel(T v) noexcept {
+    point();
+    return value_.fetch_or(v, std::memory_order_acq_rel);
+  }
+  T fetch_or_release(T v) noexcept {
+    point();
+    return value_.fetch_or(v, std::memory_order_release);
+  }
+  T fetch_and_acq_rel(T v) noexcept {
+    point();
+    return value_.fetch_and(v, std::memory_order_acq_rel);
+  }
 
   /// On failure `expected` holds the current value, read with the failure order (acquire for
   /// acq_rel and acquire, relaxed otherwise). May fail spuriously only where named weak.
@@ -74,6 +125,9 @@ class atomic {
     return value_.compare_exchange_strong(expected, desired, std::memory_order_relaxed,
                                           std::memory_order_relaxed);
   }
+
+  /// For sleep_until and wake_all only.
+  [[nodiscard]] const std::atomic<T>& raw() const noexcept { return value_; }
 
  private:
   std::atomic<T> value_{};

@@ -3,9 +3,8 @@
 // knows keys, records or queues.
 #pragma once
 
-#include <cairn/types.hpp>
-
 #include <atomic>
+#include <cairn/types.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -135,13 +134,16 @@ class backend {
   /// none. Elsewhere: always false.
   virtual bool step() { return false; }
   /// Manual mode: the same, on one stream only.
-  virtual bool step(stream& on) { (void)on; return false; }
+  virtual bool step(stream& on) {
+    (void)on;
+    return false;
+  }
 };
 
 struct host_options {
   std::uint32_t devices = 1;
-  std::uint32_t copy_threads = 0;  ///< TBB threads for tiles, all devices; 0: one per core
-  bool manual = false;             ///< work runs only inside backend::step
+  std::uint32_t copy_threads = 0;     ///< TBB threads for tiles, all devices; 0: one per core
+  bool manual = false;                ///< work runs only inside backend::step
   std::uint32_t stream_depth = 4096;  ///< work items that one stream holds before `queue_full`
 };
 

@@ -4,7 +4,6 @@
 #include <cairn/metrics.hpp>
 #include <cairn/types.hpp>
 #include <cairn/unit_pool.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,10 +45,10 @@ std::unique_ptr<eviction_policy> make_lru_policy();
 struct catalog_options {
   layout shape;
   std::uint32_t ranks = 1;
-  std::uint32_t slots = 0;         ///< slot ids are below this
-  std::uint32_t max_ops = 4096;    ///< operations in flight or observed
-  std::uint32_t max_pins = 1024;   ///< bare pins at once
-  std::uint32_t max_threads = 64;  ///< threads inside begin_store at once
+  std::uint32_t slots = 0;                  ///< slot ids are below this
+  std::uint32_t max_ops = 4096;             ///< operations in flight or observed
+  std::uint32_t max_pins = 1024;            ///< bare pins at once
+  std::uint32_t max_threads = 64;           ///< threads inside begin_store at once
   std::unique_ptr<eviction_policy> policy;  ///< null: make_lru_policy()
 };
 
@@ -63,16 +62,16 @@ struct pin {
 
 /// What finish found.
 struct finish_outcome {
-  bool counted = false;  ///< false: unknown, stale or repeated completion; nothing changed
-  bool ended = false;    ///< true: this was the last rank; the op is over
+  bool counted = false;           ///< false: unknown, stale or repeated completion; nothing changed
+  bool ended = false;             ///< true: this was the last rank; the op is over
   status code = status::pending;  ///< when ended: ok, or the first failure
   copy_kind kind = copy_kind::store;
 };
 
 /// What admit holds on success. Nothing is held on failure.
 struct admission {
-  std::uint32_t resumed = 0;  ///< keys covered: units[0, resumed) are claimed, the rest fresh
-  std::uint32_t kv_hit = 0;   ///< longest prefix whose KV was there (>= resumed)
+  std::uint32_t resumed = 0;       ///< keys covered: units[0, resumed) are claimed, the rest fresh
+  std::uint32_t kv_hit = 0;        ///< longest prefix whose KV was there (>= resumed)
   std::optional<copy_op> restore;  ///< present when resumed > 0
 };
 
@@ -84,7 +83,7 @@ struct catalog_counts {
   std::uint32_t quarantine_units = 0;  ///< held because a copy may still touch them
   std::uint32_t ops = 0;
   std::uint32_t pins = 0;
-  std::int64_t oldest_pin_ns = 0;      ///< age of the oldest bare pin
+  std::int64_t oldest_pin_ns = 0;  ///< age of the oldest bare pin
 };
 
 /// Checkpoints by key.
@@ -120,8 +119,7 @@ class catalog {
   [[nodiscard]] bool contains_or_copying(const checkpoint_key& key) const noexcept;
   /// The longest length <= hit whose last key is READY; 0 when there is none. With
   /// `assume_checkpointed`, `hit` (as if every key were READY). Precondition: hit <= keys.size().
-  [[nodiscard]] std::uint32_t resumable_hit(std::span<const checkpoint_key> keys,
-                                            std::uint32_t hit,
+  [[nodiscard]] std::uint32_t resumable_hit(std::span<const checkpoint_key> keys, std::uint32_t hit,
                                             bool assume_checkpointed = false) const noexcept;
 
   // ---- storing and restoring ------------------------------------------------------

@@ -4,7 +4,6 @@
 
 #include <cairn/catalog.hpp>
 #include <cairn/types.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -5,7 +5,6 @@
 #include <cairn/backend.hpp>
 #include <cairn/metrics.hpp>
 #include <cairn/types.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,17 +13,17 @@ namespace cairn {
 
 struct copier_options {
   layout shape;
-  rank_memory memory;              ///< this rank's units and slots
+  rank_memory memory;  ///< this rank's units and slots
   rank_id rank = 0;
-  std::uint32_t max_ops = 4096;    ///< op_id::index is below this (the catalog's max_ops)
+  std::uint32_t max_ops = 4096;        ///< op_id::index is below this (the catalog's max_ops)
   std::uint32_t store_depth = 1024;    ///< stores accepted and not ended
   std::uint32_t restore_depth = 1024;  ///< restores accepted and not ended
   std::uint32_t store_streams = 2;
-  std::uint32_t restore_streams = 1;   ///< high priority
-  std::uint32_t max_batch = 64;        ///< images in one launch
-  std::uint32_t compute_streams = 1;   ///< the engine's own, attached before use
-  bool threaded = true;                ///< false: the caller runs `pump` instead
-  trace_sink* trace = nullptr;         ///< not owned
+  std::uint32_t restore_streams = 1;  ///< high priority
+  std::uint32_t max_batch = 64;       ///< images in one launch
+  std::uint32_t compute_streams = 1;  ///< the engine's own, attached before use
+  bool threaded = true;               ///< false: the caller runs `pump` instead
+  trace_sink* trace = nullptr;        ///< not owned
 
   /// Called in the copy thread when a rank is about to hand an op to the device; false: the
   /// op was cancelled and is dropped without a completion. Null: always true.
@@ -41,8 +40,8 @@ struct stream_stats {
   copy_kind kind = copy_kind::store;
   std::uint64_t batches = 0;
   std::uint64_t images = 0;
-  std::uint64_t bytes = 0;    ///< image bytes, counted once
-  std::int64_t busy_ns = 0;   ///< time in which a batch ran
+  std::uint64_t bytes = 0;   ///< image bytes, counted once
+  std::int64_t busy_ns = 0;  ///< time in which a batch ran
 };
 
 /// Thread-safety: any function by any thread, except where stated. Progress: try_room,

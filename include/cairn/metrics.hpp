@@ -1,10 +1,9 @@
 // What happened and how long it took: fates of checkpoints, latencies, a sink for timelines.
 #pragma once
 
-#include <cairn/types.hpp>
-
 #include <array>
 #include <atomic>
+#include <cairn/types.hpp>
 #include <cstdint>
 #include <memory>
 

@@ -8,7 +8,6 @@
 #include <cairn/copier.hpp>
 #include <cairn/metrics.hpp>
 #include <cairn/unit_pool.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <span>

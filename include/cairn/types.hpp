@@ -69,7 +69,12 @@ class error {
   /// `subject` names the id concerned; `expected` and `got` are what the check compared.
   error(status code, const char* what, std::uint64_t subject, std::uint64_t expected,
         std::uint64_t got) noexcept
-      : code_(code), numbered_(true), what_(what), subject_(subject), expected_(expected), got_(got) {}
+      : code_(code),
+        numbered_(true),
+        what_(what),
+        subject_(subject),
+        expected_(expected),
+        got_(got) {}
   error(status code, std::string detail) : code_(code), detail_(std::move(detail)) {}
 
   [[nodiscard]] status code() const noexcept { return code_; }
@@ -252,7 +257,10 @@ static_assert(std::is_trivially_copyable_v<completion>);
 class op_buffer {
  public:
   void append(const copy_op& op);
-  void clear() noexcept { bytes_.clear(); count_ = 0; }
+  void clear() noexcept {
+    bytes_.clear();
+    count_ = 0;
+  }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   /// Takes over bytes that came from elsewhere; refuses a truncated or oversized op.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cairn/types.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -49,6 +48,12 @@ class unit_source {
   virtual result<void> allocate(std::span<unit_id> out) = 0;
   /// The unit that the index names for `key`, live or cached; nothing is claimed.
   [[nodiscard]] virtual unit_id lookup(const checkpoint_key& key) const noexcept = 0;
+  /// Whether a claim of this unit would take it from the free units. Advice; a pool that does
+  /// not know may answer false, which only makes `catalog::admit` refuse later.
+  [[nodiscard]] virtual bool is_cached(unit_id id) const noexcept {
+    (void)id;
+    return false;
+  }
   /// One more share of the unit that the index names for `key`; no_unit when there is none,
   /// or when every free unit is spoken for.
   [[nodiscard]] virtual unit_id claim(const checkpoint_key& key) noexcept = 0;
@@ -58,11 +63,11 @@ class unit_source {
 
 /// A consistent count of units by place; exact while no call is under way.
 struct pool_counts {
-  std::uint32_t total = 0;    ///< units that exist now
-  std::uint32_t vacant = 0;   ///< free, bearing no key
-  std::uint32_t cached = 0;   ///< free, bearing a key
-  std::uint32_t live = 0;     ///< held by shares of live KV
-  std::uint32_t reserved = 0; ///< held by owners (checkpoints)
+  std::uint32_t total = 0;     ///< units that exist now
+  std::uint32_t vacant = 0;    ///< free, bearing no key
+  std::uint32_t cached = 0;    ///< free, bearing a key
+  std::uint32_t live = 0;      ///< held by shares of live KV
+  std::uint32_t reserved = 0;  ///< held by owners (checkpoints)
 };
 
 enum class unit_place : std::uint8_t { absent, vacant, cached, live, reserved };
@@ -119,6 +124,7 @@ class unit_pool final : public unit_source {
   /// it is live or reserved.
   result<void> allocate_at(unit_id id);
   [[nodiscard]] unit_id lookup(const checkpoint_key& key) const noexcept override;
+  [[nodiscard]] bool is_cached(unit_id id) const noexcept override;
   [[nodiscard]] unit_id claim(const checkpoint_key& key) noexcept override;
   /// One more share of what the unit holds; it must be live or cached.
   result<void> claim_unit(unit_id id);

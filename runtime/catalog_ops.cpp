@@ -1,0 +1,220 @@
+// Stores, restores, completions and cancels of the catalog. Knows no policy.
+#include "runtime/catalog_state.hpp"
+
+namespace cairn {
+
+using detail::op_facts;
+using detail::op_phase;
+using detail::op_table;
+using detail::record;
+using detail::record_state;
+using detail::record_word;
+
+copy_op catalog::state::describe(op_id op, std::uint32_t id, copy_kind kind, slot_id slot,
+                                 std::uint32_t op_epoch) noexcept {
+  copy_op made;
+  made.units = units_of(id);
+  made.header.op = op;
+  made.header.layout_fingerprint = fingerprint;
+  made.header.image_bytes = shape.image_bytes;
+  made.header.begin_stamp = begun.fetch_add_relaxed(1) + 1;
+  made.header.slot = slot;
+  made.header.unit_count = per_image;
+  made.header.epoch = op_epoch;
+  made.header.kind = kind;
+  // A store overwrites the units: after whatever compute used them last. A restore only reads
+  // what a finished store wrote.
+  if (kind == copy_kind::store) pool.collect_fences(made.units, made.header.fences);
+  return made;
+}
+
+void catalog::state::mark_used(std::uint32_t id) noexcept {
+  const std::uint64_t stamp = uses.fetch_add_relaxed(1) + 1;
+  sync::atomic<std::uint64_t>& used = records[id].used;
+  // Release: pairs with sync_order's acquire. Restores of one record may overlap: the latest
+  // stamp stays.
+  std::uint64_t seen = used.load_relaxed();
+  while (seen < stamp && !used.cas_acq_rel(seen, stamp)) {
+  }
+  sync_order(id);
+}
+
+error catalog::state::refuse_slot(slot_id slot) const noexcept {
+  return {status::invalid, "slot is out of range (expected below, got)", slot, slots, slot};
+}
+
+result<copy_op> catalog::begin_store(const checkpoint_key& key, slot_id slot, placement_hint hint) {
+  state& s = *state_;
+  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");
+  if (slot >= s.slots) return s.refuse_slot(slot);
+  const auto blocks = [](record_word w) { return w.blocks_store(); };
+  record_word found;
+  if (s.peek_key(key, blocks, found) != state::none)
+    return error(status::duplicate, "the key is READY or COPYING");
+  if (!s.could_have(s.per_image, s.demanded()))
+    return error(status::no_room, "not enough units for an image, even by evicting", 0, s.per_image,
+                 s.pool.free_units());
+
+  const std::uint32_t entry = s.ops.take_entry();
+  if (entry == op_table::none) return error(status::limit, "max_ops operations are in flight");
+  const std::uint32_t id = s.claim_record(key, hint);
+  if (id == state::none) {
+    s.ops.give_entry(entry);
+    return error(status::limit, "max_threads stores are beginning at once");
+  }
+  // From here on no other store of this key succeeds; the record is invisible otherwise.
+  const std::uint32_t blocker = s.by_key.insert_unless(id, key, [&](std::uint32_t other) {
+    if (!s.try_pin(other, key, record_word::one_pin, blocks, found)) return false;
+    s.unpin(other, record_word::one_pin);
+    return true;
+  });
+  if (blocker != state::none) {
+    s.unclaim(id, false);
+    s.ops.give_entry(entry);
+    return error(status::duplicate, "the key is READY or COPYING");
+  }
+  const std::uint32_t generation = s.records[id].load().generation;
+  if (auto filled = s.fill(id, generation); !filled) {
+    s.unclaim(id, true);
+    s.ops.give_entry(entry);
+    return filled.why();
+  }
+  // claimed -> copying. Nobody else changes the state of a claimed record; pins may come and go.
+  record& r = s.records[id];
+  std::uint64_t bits = r.word.load_acquire();
+  for (;;) {
+    record_word w = record_word::of(bits);
+    w.state = record_state::copying;
+    if (r.word.cas_acq_rel(bits, w.bits())) break;
+  }
+  const std::uint32_t now = s.epoch.load_acquire();
+  const op_id op = s.ops.begin(entry, {{id, generation}, slot, now, copy_kind::store});
+  s.fates.kept.fetch_add_relaxed(1);
+  return s.describe(op, id, copy_kind::store, slot, now);
+}
+
+result<copy_op> catalog::begin_restore(const checkpoint_key& key, slot_id slot) {
+  state& s = *state_;
+  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");
+  if (slot >= s.slots) return s.refuse_slot(slot);
+  record_word found;
+  const std::uint32_t id = s.pin_key(
+      key, record_word::one_restore, [](record_word w) { return w.state == record_state::ready; },
+      found);
+  if (id == state::none) return error(status::not_found, "the key is not READY");
+  const std::uint32_t entry = s.ops.take_entry();
+  if (entry == op_table::none) {
+    s.unpin(id, record_word::one_restore);
+    return error(status::limit, "max_ops operations are in flight");
+  }
+  s.mark_used(id);
+  const std::uint32_t now = s.epoch.load_acquire();
+  const op_id op = s.ops.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});
+  return s.describe(op, id, copy_kind::restore, slot, now);
+}
+
+bool catalog::take(op_id op) noexcept {
+  return state_->ops.take(op);
+}
+
+bool catalog::state::cancel(op_id op) noexcept {
+  op_facts facts;
+  if (!ops.start_cancel(op, facts)) return false;
+  ops.end(op, settle(facts, status::cancelled));
+  return true;
+}
+
+bool catalog::cancel(op_id op) noexcept {
+  return state_->cancel(op);
+}
+
+std::uint32_t catalog::state::cancel_kind(slot_id slot, copy_kind kind) noexcept {
+  std::uint32_t cancelled = 0;
+  const std::uint32_t high = ops.high_water();
+  for (std::uint32_t i = 0; i < high; ++i) {
+    op_id op;
+    op_facts facts;
+    op_phase phase;
+    if (!ops.look(i, op, facts, phase)) continue;
+    if (phase != op_phase::queued || facts.slot != slot || facts.kind != kind) continue;
+    if (cancel(op)) ++cancelled;
+  }
+  return cancelled;
+}
+
+std::uint32_t catalog::cancel_restores(slot_id slot) noexcept {
+  return state_->cancel_kind(slot, copy_kind::restore);
+}
+
+std::uint32_t catalog::cancel_stores(slot_id slot) noexcept {
+  return state_->cancel_kind(slot, copy_kind::store);
+}
+
+status catalog::state::settle(const op_facts& facts, status code) noexcept {
+  // A copy that was given up may still touch memory: its units, or the pin on them, stay.
+  const bool keep = code == status::timed_out;
+  if (facts.kind == copy_kind::restore) {
+    if (code == status::corrupt) hide(facts.record.index, facts.record.generation);
+    if (!keep) unpin(facts.record.index, record_word::one_restore);
+    return code;
+  }
+  if (code == status::ok) return publish(facts.record.index, facts.epoch);
+  if (code == status::cancelled)
+    fates.cancelled.fetch_add_relaxed(1);
+  else
+    fates.failed.fetch_add_relaxed(1);
+  unwind(facts.record, keep);
+  return code;
+}
+
+finish_outcome catalog::finish(const completion& what) noexcept {
+  state& s = *state_;
+  finish_outcome outcome;
+  op_facts facts;
+  status code = status::pending;
+  const op_table::counted counted = s.ops.count(what, facts, code);
+  if (counted == op_table::counted::no) return outcome;
+  outcome.counted = true;
+  outcome.kind = facts.kind;
+  if (counted == op_table::counted::yes) return outcome;
+  outcome.ended = true;
+  outcome.code = s.settle(facts, code);
+  s.ops.end(what.op, outcome.code);
+  return outcome;
+}
+
+void catalog::observe(op_id op) noexcept {
+  state_->ops.observe(op);
+}
+void catalog::unobserve(op_id op) noexcept {
+  state_->ops.unobserve(op);
+}
+status catalog::op_status(op_id op) const noexcept {
+  return state_->ops.code(op);
+}
+status catalog::wait(op_id op, deadline until) const noexcept {
+  return state_->ops.wait(op, until);
+}
+
+std::uint32_t catalog::lose_rank(rank_id rank) noexcept {
+  state& s = *state_;
+  s.epoch.fetch_add_acq_rel(1);  // before the records are visited: see publish
+  clear();
+  std::uint32_t failed = 0;
+  const std::uint32_t high = s.ops.high_water();
+  for (std::uint32_t i = 0; i < high; ++i) {
+    op_id op;
+    op_facts facts;
+    op_phase phase;
+    if (!s.ops.look(i, op, facts, phase)) continue;
+    completion lost;
+    lost.op = op;
+    lost.rank = rank;
+    lost.epoch = facts.epoch;
+    lost.code = status::device_lost;
+    if (finish(lost).counted) ++failed;
+  }
+  return failed;
+}
+
+}  // namespace cairn

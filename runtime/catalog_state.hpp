@@ -1,0 +1,180 @@
+// What the catalog's files share: its parts, and the record transitions that several calls need.
+// The protocol itself is explained in record.hpp and op_table.hpp.
+#pragma once
+
+#include <cairn/catalog.hpp>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "runtime/bitmap.hpp"
+#include "runtime/index.hpp"
+#include "runtime/op_table.hpp"
+#include "runtime/pin_table.hpp"
+#include "runtime/record.hpp"
+#include "runtime/sync.hpp"
+#include "runtime/wait_line.hpp"
+
+namespace cairn {
+
+struct catalog::state {
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  struct node_of {
+    detail::record* records;
+    detail::index_node& operator()(std::uint32_t id) const noexcept { return records[id].node; }
+  };
+
+  state(catalog_options opts, unit_source& source, std::uint32_t record_count);
+
+  // ---- parts ----------------------------------------------------------------------
+  layout shape;
+  std::uint64_t fingerprint;
+  std::uint32_t per_image;  ///< units per checkpoint
+  std::uint32_t slots;
+  unit_source& pool;
+  std::unique_ptr<eviction_policy> policy;
+
+  std::uint32_t record_count;
+  std::unique_ptr<detail::record[]> records;
+  std::unique_ptr<unit_id[]> unit_ids;  ///< record i owns [i * per_image, (i + 1) * per_image)
+  detail::bitmap free_records;
+  detail::index<node_of> by_key;
+  detail::op_table ops;
+  detail::pin_table pins;
+  detail::wait_line waiting;
+
+  sync::atomic<std::uint64_t> uses;         ///< stamps of publications and restores
+  sync::atomic<std::uint64_t> begun;        ///< stamps of accepted ops
+  sync::atomic<std::int64_t> evictable;     ///< records whose word is `counted`
+  sync::atomic<std::int64_t> held;          ///< those of them that are parked: bare pins hold them
+  sync::atomic<std::uint32_t> quarantined;  ///< units that a timed-out copy may still touch
+  sync::atomic<std::uint32_t> epoch;
+  sync::atomic<bool> closed;
+
+  struct fates {
+    sync::atomic<std::uint64_t> kept;
+    sync::atomic<std::uint64_t> dropped[static_cast<std::size_t>(drop_reason::count)];
+    sync::atomic<std::uint64_t> evicted;
+    sync::atomic<std::uint64_t> orphaned;
+    sync::atomic<std::uint64_t> failed;
+    sync::atomic<std::uint64_t> cancelled;
+  } fates;
+
+  // ---- records (catalog_records.cpp) ----------------------------------------------
+  [[nodiscard]] std::span<unit_id> units_of(std::uint32_t id) const noexcept {
+    return {unit_ids.get() + std::size_t{id} * per_image, per_image};
+  }
+  [[nodiscard]] static owner_id owner_of(std::uint32_t id, std::uint32_t generation) noexcept {
+    return (std::uint64_t{generation} << 32) | (id + 1);
+  }
+  /// Adds `one` (a pin or a restore) to a record under `key` whose state `wanted` accepts, and
+  /// returns its index, or none. `found` is the word as the pin left it.
+  template <class Wanted>
+  std::uint32_t pin_key(const checkpoint_key& key, std::uint64_t one, Wanted&& wanted,
+                        detail::record_word& found) const noexcept;
+  /// Index and word of the record under `key` whose state `wanted` accepts, without a pin: true
+  /// at some moment of the call, and only then. Writes nothing.
+  template <class Wanted>
+  std::uint32_t peek_key(const checkpoint_key& key, Wanted&& wanted,
+                         detail::record_word& found) const noexcept;
+  /// One pin or restore on record `id` if it is of `key` and `wanted`.
+  template <class Wanted>
+  bool try_pin(std::uint32_t id, const checkpoint_key& key, std::uint64_t one, Wanted&& wanted,
+               detail::record_word& found) const noexcept;
+  /// Undoes one pin or restore; reclaims or unparks the record if that was the last.
+  void unpin(std::uint32_t id, std::uint64_t one) noexcept;
+  /// The RMW by which a record enters or leaves the count of evictable ones says so here.
+  void moved(detail::record_word before, detail::record_word after) noexcept;
+  /// Makes the policy agree with the record's word.
+  void sync_order(std::uint32_t id) noexcept;
+  /// copying|ready -> evicting and out of the index; false when somebody else did it. The
+  /// caller holds a pin on the record, and drops it afterwards.
+  bool hide(std::uint32_t id, std::uint32_t generation) noexcept;
+  /// forget(key) without counting.
+  bool remove(const checkpoint_key& key) noexcept;
+  /// reclaiming -> vacant, units given back (unless they were passed on) and index free.
+  void reclaim(std::uint32_t id, bool release_units) noexcept;
+  /// vacant -> claimed for `key`; none when no index is free.
+  std::uint32_t claim_record(const checkpoint_key& key, placement_hint hint) noexcept;
+  /// claimed -> reclaiming -> vacant for a refused store.
+  void unclaim(std::uint32_t id, bool indexed) noexcept;
+  /// copying -> ready, or unwinds a record that was forgotten or whose epoch has passed.
+  status publish(std::uint32_t id, std::uint32_t op_epoch) noexcept;
+  /// copying -> evicting after a failure or a cancel; the writer's pin falls unless `keep`.
+  void unwind(record_handle which, bool keep) noexcept;
+  /// A victim, out of the index and in state reclaiming, whose units the caller must pass on or
+  /// release through reclaim; none when the policy names no evictable record.
+  std::uint32_t take_victim() noexcept;
+  /// A victim whose units go back to the pool.
+  bool evict_one() noexcept;
+
+  // ---- room (catalog_room.cpp) ----------------------------------------------------
+  [[nodiscard]] bool could_have(std::uint64_t count, std::uint64_t withheld) const noexcept;
+  /// Why nothing could be evicted, as a refusal.
+  [[nodiscard]] error no_victim() const noexcept;
+  /// Calls take() -> result<void> until it gets `count` units, evicting at most the shortfall and
+  /// leaving `withheld` units free.
+  template <class Take>
+  result<void> acquire(std::uint64_t count, std::uint64_t withheld, Take&& take) noexcept;
+  /// What begin_store, allocate and admit must leave to the first of the waiters.
+  [[nodiscard]] std::uint64_t demanded() noexcept;
+  /// Units for a claimed record: free ones, else those of one victim.
+  result<void> fill(std::uint32_t id, std::uint32_t generation) noexcept;
+
+  // ---- ops (catalog_ops.cpp) ------------------------------------------------------
+  [[nodiscard]] copy_op describe(op_id op, std::uint32_t id, copy_kind kind, slot_id slot,
+                                 std::uint32_t op_epoch) noexcept;
+  void mark_used(std::uint32_t id) noexcept;
+  /// Publishes, unwinds or unpins; returns the status that observers read.
+  status settle(const detail::op_facts& facts, status code) noexcept;
+  bool cancel(op_id op) noexcept;
+  std::uint32_t cancel_kind(slot_id slot, copy_kind kind) noexcept;
+  [[nodiscard]] error refuse_slot(slot_id slot) const noexcept;
+};
+
+// -----------------------------------------------------------------------------------------
+
+template <class Wanted>
+bool catalog::state::try_pin(std::uint32_t id, const checkpoint_key& key, std::uint64_t one,
+                             Wanted&& wanted, detail::record_word& found) const noexcept {
+  detail::record& r = records[id];
+  // Acquire: pairs with the release of the transition that made the record what it is; the
+  // key and the units of this tenant are visible once its state is.
+  const std::uint64_t bits = r.word.fetch_add_acquire(one);
+  const detail::record_word before = detail::record_word::of(bits);
+  found = detail::record_word::of(bits + one);
+  auto* self = const_cast<state*>(this);
+  self->moved(before, found);
+  // The pin holds from here on if the state is one that only an unpinned record leaves for
+  // reuse; then the key cannot change under us, and one comparison settles it.
+  if (wanted(before) && r.key() == key) return true;
+  self->unpin(id, one);
+  return false;
+}
+
+template <class Wanted>
+std::uint32_t catalog::state::peek_key(const checkpoint_key& key, Wanted&& wanted,
+                                       detail::record_word& found) const noexcept {
+  return by_key.find(key, [&](std::uint32_t id) {
+    const detail::record& r = records[id];
+    // (1) acquire: pairs with the transitions' release; this tenant's key is visible.
+    const detail::record_word before = r.load();
+    if (!wanted(before)) return false;
+    // (2) acquire: pairs with the release of claim_record (3); a later tenant's key would show
+    // the record vacant below.
+    const checkpoint_key seen{r.node.hi.load_acquire(), r.node.lo.load_acquire()};
+    const detail::record_word after = detail::record_word::of(r.word.load_relaxed());
+    if (seen != key || after.generation != before.generation || !wanted(after)) return false;
+    found = after;
+    return true;
+  });
+}
+
+template <class Wanted>
+std::uint32_t catalog::state::pin_key(const checkpoint_key& key, std::uint64_t one, Wanted&& wanted,
+                                      detail::record_word& found) const noexcept {
+  return by_key.find(key, [&](std::uint32_t id) { return try_pin(id, key, one, wanted, found); });
+}
+
+}  // namespace cairn

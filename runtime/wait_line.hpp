@@ -1,0 +1,104 @@
+// The line of callers who wait for units, first come first served. It knows no units: it says whose
+// turn it is and how many units the first in line demands.
+//
+// A waiter takes a ticket and files {units, deadline} in the cell of that ticket. `serving` is the
+// ticket whose turn it is; it moves by CAS, by the one served or, past a deadline, by anybody. So a
+// waiter that died holds up nobody for longer than its deadline.
+#pragma once
+
+#include <cairn/types.hpp>
+#include <cstdint>
+
+#include "runtime/sync.hpp"
+
+namespace cairn::detail {
+
+class wait_line {
+ public:
+  static constexpr std::uint32_t places = 64;
+
+  /// Takes a ticket; false when all places are taken.
+  bool join(std::uint32_t units, deadline until, std::uint64_t& ticket) noexcept {
+    ticket = next_.load_acquire();
+    for (;;) {
+      if (ticket - serving_.load_acquire() >= places) return false;
+      if (next_.cas_acq_rel(ticket, ticket + 1)) break;
+    }
+    cell& c = cells_[ticket % places];
+    c.units.store_relaxed(units);
+    c.until_ns.store_relaxed(until.time_since_epoch().count());
+    // Release: whoever reads this ticket in the cell sees its demand.
+    c.ticket.store_release(ticket + 1);
+    return true;
+  }
+
+  /// Skips waiters whose deadline has passed, then says whether it is this ticket's turn.
+  bool first(std::uint64_t ticket, deadline now) noexcept {
+    skip_expired(now);
+    return serving_.load_acquire() == ticket;
+  }
+
+  /// Whether the ticket's place has been passed (its deadline was over).
+  [[nodiscard]] bool passed(std::uint64_t ticket) const noexcept {
+    return serving_.load_acquire() > ticket;
+  }
+
+  /// Ends this ticket's turn. A waiter that gives up before its turn does so because its deadline
+  /// has passed, and is skipped for that reason.
+  void leave(std::uint64_t ticket) noexcept {
+    std::uint64_t turn = ticket;
+    serving_.cas_acq_rel(turn, ticket + 1);
+  }
+
+  /// Units may have come free: lets sleepers look again.
+  void ring() noexcept {
+    if (empty()) return;
+    bell_.fetch_add_acq_rel(1);
+    sync::wake_all(bell_.raw());
+  }
+  [[nodiscard]] std::uint32_t seen() const noexcept { return bell_.load_acquire(); }
+  /// Sleeps until ring or `until`. A ring that comes just before the sleep is not lost; units
+  /// that come free without a ring are found at `until`, so keep that short.
+  void sleep(std::uint32_t seen, deadline until) const noexcept {
+    sync::sleep_until(bell_.raw(), seen, until);
+  }
+
+  /// Units that everybody else must leave: the demand of the first in line, 0 when none.
+  [[nodiscard]] std::uint32_t demand(deadline now) noexcept {
+    if (next_.load_acquire() == serving_.load_acquire()) return 0;
+    skip_expired(now);
+    const std::uint64_t turn = serving_.load_acquire();
+    if (next_.load_acquire() == turn) return 0;
+    const cell& c = cells_[turn % places];
+    return c.ticket.load_acquire() == turn + 1 ? c.units.load_relaxed() : 0;
+  }
+
+  [[nodiscard]] bool empty() const noexcept {
+    return next_.load_acquire() == serving_.load_acquire();
+  }
+
+ private:
+  struct cell {
+    sync::atomic<std::uint64_t> ticket;  // ticket + 1 of the waiter that filed here
+    sync::atomic<std::uint32_t> units;
+    sync::atomic<std::int64_t> until_ns;
+  };
+
+  void skip_expired(deadline now) noexcept {
+    for (;;) {
+      std::uint64_t turn = serving_.load_acquire();
+      if (next_.load_acquire() == turn) return;
+      cell& c = cells_[turn % places];
+      if (c.ticket.load_acquire() != turn + 1) return;  // joined, its demand not filed yet
+      if (c.until_ns.load_relaxed() > now.time_since_epoch().count()) return;
+      serving_.cas_acq_rel(turn, turn + 1);
+    }
+  }
+
+  cell cells_[places];
+  sync::atomic<std::uint64_t> next_;
+  sync::atomic<std::uint64_t> serving_;
+  sync::atomic<std::uint32_t> bell_;
+};
+
+}  // namespace cairn::detail
