@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/copy_plan.hpp"
+#include "kernels/copy_span.hpp"
 
 #if defined(__HIPCC__) || defined(__CUDACC__)
 #define CAIRN_KERNEL_FN __host__ __device__ inline

@@ -124,7 +124,7 @@ class host_device final : public device {
     host_lane* const lane = ours(on);
     const auto* const loaded = dynamic_cast<const host_plan*>(&plan);
     if (lane == nullptr || loaded == nullptr || loaded->owner() != this) return status::invalid;
-    return accepted(lane->copy(copy_batch{loaded, tasks, report, kind}));
+    return accepted(lane->copy(host_batch{loaded, tasks, report, kind}));
   }
 
   status call(stream& on, void (*function)(void* context), void* context) override {

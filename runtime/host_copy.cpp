@@ -30,12 +30,12 @@ std::int64_t now_ns() noexcept {
 
 /// One batch while it runs.
 struct job {
-  const copy_batch& batch;
+  const host_batch& batch;
   std::size_t total;  ///< tiles of all images
   sync::atomic<std::size_t> claims{0};
   sync::atomic<std::size_t> copied{0};
 
-  explicit job(const copy_batch& b) noexcept : batch(b), total(b.tasks.size() * b.plan->tiles()) {}
+  explicit job(const host_batch& b) noexcept : batch(b), total(b.tasks.size() * b.plan->tiles()) {}
 
   [[nodiscard]] std::size_t runs() const noexcept {
     return (total + batch.plan->claim_tiles() - 1) / batch.plan->claim_tiles();
@@ -133,7 +133,7 @@ batch_runner::batch_runner(helper_budget* budget) : budget_(budget) {
 
 batch_runner::~batch_runner() = default;
 
-void batch_runner::run(const copy_batch& batch) noexcept {
+void batch_runner::run(const host_batch& batch) noexcept {
   batch_report unread;
   batch_report& report = batch.report != nullptr ? *batch.report : unread;
   // Relaxed: the event that is recorded behind the batch publishes the report.

@@ -46,7 +46,7 @@ class host_plan final : public device_plan {
 };
 
 /// One launch. What it points to belongs to the caller and is read only when the batch runs.
-struct copy_batch {
+struct host_batch {
   const host_plan* plan = nullptr;
   std::span<const copy_task> tasks;
   batch_report* report = nullptr;
@@ -77,7 +77,7 @@ class batch_runner {
 
   /// Copies the batch and writes its report. All its bytes are visible to whoever
   /// synchronises with the calling thread afterwards.
-  void run(const copy_batch& batch) noexcept;
+  void run(const host_batch& batch) noexcept;
 
  private:
   struct helpers;

@@ -37,7 +37,7 @@ bool host_lane::wait(host_lane& other, std::uint64_t ticket) noexcept {
   return push([&other, ticket](work& item, std::uint64_t) { item = wait_work{&other, ticket}; });
 }
 
-bool host_lane::copy(const copy_batch& batch) noexcept {
+bool host_lane::copy(const host_batch& batch) noexcept {
   return push([&batch](work& item, std::uint64_t) { item = batch; });
 }
 
@@ -64,7 +64,7 @@ void host_lane::sleep_past(std::uint64_t ticket) noexcept {
 void host_lane::run(work& item) noexcept {
   if (const auto* wait = std::get_if<wait_work>(&item)) {
     wait->other->sleep_past(wait->ticket);
-  } else if (const auto* batch = std::get_if<copy_batch>(&item)) {
+  } else if (const auto* batch = std::get_if<host_batch>(&item)) {
     runner_.run(*batch);
   } else if (const auto* call = std::get_if<call_work>(&item)) {
     call->function(call->context);

@@ -33,7 +33,7 @@ class host_lane {
   // Any thread; lock-free; false when the lane is full.
   [[nodiscard]] bool record(event_core& what) noexcept;
   [[nodiscard]] bool wait(host_lane& other, std::uint64_t ticket) noexcept;
-  [[nodiscard]] bool copy(const copy_batch& batch) noexcept;
+  [[nodiscard]] bool copy(const host_batch& batch) noexcept;
   [[nodiscard]] bool call(void (*function)(void*), void* context) noexcept;
 
   /// What has become of a record item of this lane. Wait-free.
@@ -70,7 +70,7 @@ class host_lane {
     void (*function)(void*);
     void* context;
   };
-  using work = std::variant<record_work, wait_work, copy_batch, call_work>;
+  using work = std::variant<record_work, wait_work, host_batch, call_work>;
 
   template <class Fill>
   bool push(Fill&& fill) noexcept;

@@ -1,0 +1,280 @@
+// Plans: what is cut from sizes, what is refused. Tile copies: every alignment and length.
+#include "runtime/copy_plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "kernels/scatter_gather.hpp"
+#include "kernels/scatter_gather_host.hpp"
+#include "tests/geometries.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::HasSubstr;
+using tests::geometry;
+
+/// Memory of a geometry's sizes; the bases are never followed.
+rank_memory sizes_of(const geometry& g, std::uint32_t units = 8, std::uint32_t slots = 2) {
+  static std::byte somewhere;
+  rank_memory memory;
+  memory.units = units;
+  memory.slots = slots;
+  for (const std::uint64_t bytes : g.region_bytes)
+    memory.regions.push_back({&somewhere, static_cast<std::int64_t>(bytes), bytes});
+  for (const std::uint64_t bytes : g.segment_bytes)
+    memory.segments.push_back({&somewhere, static_cast<std::int64_t>(g.slot_bytes), bytes});
+  return memory;
+}
+
+copy_plan plan_of(const geometry& g) {
+  return make_copy_plan(g.shape(), sizes_of(g)).value();
+}
+
+class EveryGeometry : public testing::TestWithParam<geometry> {};
+INSTANTIATE_TEST_SUITE_P(Spec, EveryGeometry, testing::ValuesIn(tests::geometries()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+/// Checks that the pieces cover the image once, in order, and stay within their pieces.
+void expect_covers(const copy_plan& plan, const std::vector<copy_span>& pieces, const geometry& g) {
+  const std::uint64_t unit_bytes = g.shape().page_unit_bytes;
+  std::uint64_t at = 0;
+  for (const copy_span& piece : pieces) {
+    ASSERT_EQ(piece.image_offset, at);
+    ASSERT_GT(piece.bytes, 0U);
+    ASSERT_LE(piece.segment_offset + piece.bytes, g.segment_bytes.at(piece.segment));
+    ASSERT_LE(piece.region_offset + piece.bytes, g.region_bytes.at(piece.region));
+    const auto sum = [](const std::vector<std::uint64_t>& bytes, std::uint32_t count) {
+      return std::accumulate(bytes.begin(), bytes.begin() + count, std::uint64_t{0});
+    };
+    ASSERT_EQ(sum(g.segment_bytes, piece.segment) + piece.segment_offset, at);
+    ASSERT_EQ(piece.unit * unit_bytes + sum(g.region_bytes, piece.region) + piece.region_offset,
+              at);
+    at += piece.bytes;
+  }
+  EXPECT_EQ(at, plan.image_bytes);
+  EXPECT_EQ(pieces.back().unit + 1, plan.units);
+}
+
+TEST_P(EveryGeometry, SpansAndTilesCoverTheImageOnce) {
+  const copy_plan plan = plan_of(GetParam());
+  EXPECT_EQ(plan.units, GetParam().units_per_image);
+  expect_covers(plan, plan.spans, GetParam());
+  expect_covers(plan, plan.tiles, GetParam());
+}
+
+TEST_P(EveryGeometry, TilesAreBoundedPiecesOfSpans) {
+  const copy_plan plan = plan_of(GetParam());
+  std::size_t whole = 0;
+  for (const copy_span& tile : plan.tiles) {
+    EXPECT_LE(tile.bytes, copy_plan::tile_bytes);
+    const copy_span& span = plan.spans.at(whole);
+    EXPECT_EQ((tile.image_offset - span.image_offset) % copy_plan::tile_bytes, 0U);
+    if (tile.image_offset + tile.bytes == span.image_offset + span.bytes) ++whole;
+  }
+  EXPECT_EQ(whole, plan.spans.size());
+}
+
+// Each unit starts each region and each segment starts once: at most units * regions +
+// segments - 1 spans (135 and 2,495), fewer where the last unit is partly filled or a segment
+// ends with a region.
+TEST(CopyPlan, HasTheSpansThatTheSizesImply) {
+  EXPECT_EQ(plan_of(tests::geometry_named("tiny")).spans.size(), 3U);
+  const copy_plan flash = plan_of(tests::geometry_named("dsv4_flash"));
+  EXPECT_EQ(flash.spans.size(), 5U * 22 + 1 + 3);
+  const copy_plan gdn = plan_of(tests::geometry_named("gdn_36"));
+  EXPECT_EQ(gdn.spans.size(), 100U * 24 + 12);
+  for (const copy_span& span : gdn.spans) EXPECT_LE(span.bytes, 16'384U);
+}
+
+TEST(CopyPlan, CutsTinyByHand) {
+  const copy_plan plan = plan_of(tests::geometry_named("tiny"));
+  const std::vector<copy_span> expected = {
+      {0, 0, 0, 10, 0, 0, 0}, {10, 10, 0, 10, 0, 0, 1}, {20, 20, 0, 5, 0, 0, 2}};
+  EXPECT_EQ(plan.spans, expected);
+  EXPECT_EQ(plan.tiles, expected);
+}
+
+/// What a changed memory is refused with.
+template <class Change>
+std::string refusal(Change&& change, status code = status::invalid) {
+  const geometry& g = tests::geometry_named("ragged");
+  rank_memory memory = sizes_of(g);
+  change(memory);
+  const auto plan = make_copy_plan(g.shape(), memory);
+  EXPECT_EQ(plan.code(), code);
+  return plan.ok() ? "accepted" : plan.why().message();
+}
+
+TEST(CopyPlan, RefusesMemoryThatDoesNotAddUpToTheLayout) {
+  EXPECT_THAT(refusal([](rank_memory& m) { m.regions.pop_back(); }), HasSubstr("page_unit_bytes"));
+  EXPECT_THAT(refusal([](rank_memory& m) { m.regions[1].bytes -= 1; }),
+              HasSubstr("page_unit_bytes"));
+  EXPECT_THAT(refusal([](rank_memory& m) { m.segments.push_back(m.segments[3]); }),
+              HasSubstr("image_bytes"));
+  EXPECT_THAT(refusal([](rank_memory& m) { m.segments.clear(); }), HasSubstr("no segments"));
+  EXPECT_THAT(refusal([](rank_memory& m) { m.regions.clear(); }), HasSubstr("no regions"));
+}
+
+TEST(CopyPlan, RefusesSumsThatWrapAround) {
+  EXPECT_THAT(refusal([](rank_memory& m) {
+                m.regions[0].bytes = std::numeric_limits<std::uint64_t>::max() - 5;
+                m.regions[0].stride = 0;
+                m.units = 1;
+              }),
+              HasSubstr("do not fit"));
+  EXPECT_THAT(refusal([](rank_memory& m) {
+                for (strided& r : m.regions) r.bytes = std::uint64_t{1} << 62;
+                m.units = 1;
+              }),
+              HasSubstr("page_unit_bytes"));
+}
+
+TEST(CopyPlan, RefusesPiecesOfNoBytes) {
+  EXPECT_THAT(refusal([](rank_memory& m) { m.regions[1].bytes = 0; }),
+              HasSubstr("region has no bytes"));
+  EXPECT_THAT(refusal([](rank_memory& m) { m.segments[2].bytes = 0; }),
+              HasSubstr("segment has no bytes"));
+}
+
+TEST(CopyPlan, RefusesStridesThatOverlapOrOverflow) {
+  EXPECT_THAT(refusal([](rank_memory& m) { m.regions[0].stride = 1'000; }), HasSubstr("shorter"));
+  EXPECT_THAT(refusal([](rank_memory& m) { m.regions[0].stride = -1'000; }), HasSubstr("shorter"));
+  EXPECT_THAT(refusal([](rank_memory& m) { m.segments[0].stride = 0; }), HasSubstr("shorter"));
+  EXPECT_THAT(refusal([](rank_memory& m) {
+                m.regions[0].stride = std::numeric_limits<std::int64_t>::min();
+              }),
+              HasSubstr("63 bits"));
+  EXPECT_THAT(refusal([](rank_memory& m) {
+                m.segments[0].stride = std::numeric_limits<std::int64_t>::max();
+              }),
+              HasSubstr("63 bits"));
+}
+
+TEST(CopyPlan, TakesAnyStrideOfASinglePiece) {
+  const geometry& g = tests::geometry_named("ragged");
+  rank_memory memory = sizes_of(g, 3, 1);
+  for (strided& s : memory.segments) s.stride = 0;
+  for (strided& r : memory.regions) r.stride = -r.stride;
+  EXPECT_TRUE(make_copy_plan(g.shape(), memory).ok());
+}
+
+TEST(CopyPlan, RefusesAnInvalidLayoutAndAnAbsurdNumberOfTiles) {
+  geometry g = tests::geometry_named("tiny");
+  layout unnamed = g.shape();
+  unnamed.layout_id.clear();
+  EXPECT_EQ(make_copy_plan(unnamed, sizes_of(g)).code(), status::invalid);
+
+  g.region_bytes = {std::uint64_t{1} << 40};
+  g.segment_bytes = {std::uint64_t{1} << 42};
+  g.slot_bytes = std::uint64_t{1} << 42;
+  EXPECT_EQ(make_copy_plan(g.shape(), sizes_of(g)).code(), status::limit);
+}
+
+TEST(CopyPlan, RefusesAddressesThatItWasNotCutFor) {
+  const geometry& g = tests::geometry_named("ragged");
+  const copy_plan plan = plan_of(g);
+  const rank_memory good = sizes_of(g);
+  EXPECT_TRUE(check_plan_memory(plan, good).ok());
+
+  rank_memory memory = good;
+  memory.segments[1].base = nullptr;
+  EXPECT_THAT(check_plan_memory(plan, memory).why().message(), HasSubstr("null base"));
+  memory = good;
+  memory.regions[0].base = nullptr;
+  EXPECT_THAT(check_plan_memory(plan, memory).why().message(), HasSubstr("null base"));
+  memory = good;
+  memory.regions.resize(1);  // one array of addresses for all regions
+  EXPECT_FALSE(check_plan_memory(plan, memory).ok());
+  memory = good;
+  std::swap(memory.segments[0], memory.segments[1]);
+  EXPECT_FALSE(check_plan_memory(plan, memory).ok());
+}
+
+// ---------------------------------------------------------------------------------------
+// Tile copies
+
+/// Copies one tile between guarded buffers and compares everything, guards included.
+template <class Copy>
+void expect_exact(Copy&& copy, std::size_t from_at, std::size_t to_at, std::size_t bytes,
+                  const char* name) {
+  constexpr std::size_t guard = 128;
+  const std::size_t size = 2 * guard + 64 + bytes;
+  static std::vector<std::byte> source, target, expected;
+  source.resize(size);
+  for (std::size_t i = 0; i < size; ++i) source[i] = static_cast<std::byte>(i * 7 + i / 256 + 1);
+  target.assign(size, std::byte{0xEE});
+  expected = target;
+  // Offsets count from a 64-byte boundary, so that they mean alignments.
+  const auto origin = [](std::vector<std::byte>& v) {
+    return (64 - reinterpret_cast<std::uintptr_t>(v.data()) % 64) % 64;
+  };
+  const std::size_t from = origin(source) + from_at;
+  const std::size_t to = origin(target) + guard / 2 + to_at;
+  copy(target.data() + to, source.data() + from, bytes);
+  for (std::size_t i = 0; i < bytes; ++i) expected[to + i] = source[from + i];
+  ASSERT_TRUE(target == expected) << name << " from " << from_at << " to " << to_at << " bytes "
+                                  << bytes;
+}
+
+TEST(TileCopy, IsExactAtEveryMisalignmentAndLength) {
+  for (const kernels::tile_copy_variant& variant : kernels::tile_copies()) {
+    const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
+      variant.copy(to, from, bytes);
+      kernels::settle();
+    };
+    for (std::size_t from = 0; from < 16; ++from)
+      for (std::size_t to = 0; to < 64; to += (to < 4 || to > 58) ? 1 : 9)
+        for (std::size_t bytes = 0; bytes <= 200; bytes += bytes < 80 ? 1 : 7)
+          expect_exact(copy, from, to, bytes, variant.name);
+  }
+}
+
+TEST(TileCopy, IsExactForLongTilesAtEveryMisalignment) {
+  for (const kernels::tile_copy_variant& variant : kernels::tile_copies()) {
+    const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
+      variant.copy(to, from, bytes);
+      kernels::settle();
+    };
+    for (const std::size_t bytes : {1'023U, 1'024U, 1'025U, 1'343U, 4'096U, 4'127U, 16'384U})
+      for (std::size_t to = 0; to < 64; ++to)
+        expect_exact(copy, (to * 29) % 64, to, bytes, variant.name);
+    for (const std::size_t bytes : {65'535U, 65'536U})
+      expect_exact(copy, 3, 5, bytes, variant.name);
+  }
+}
+
+TEST(TileCopy, LanesOfAGroupCopyEachByteOnce) {
+  for (const std::uint32_t lanes : {1U, 3U, 64U}) {
+    const auto copy = [lanes](std::byte* to, const std::byte* from, std::size_t bytes) {
+      for (std::uint32_t lane = 0; lane < lanes; ++lane)
+        kernels::copy_tile(to, from, bytes, lane, lanes);
+    };
+    for (std::size_t from = 0; from < 17; ++from)
+      for (std::size_t to = 0; to < 17; ++to)
+        for (const std::size_t bytes : {0U, 1U, 2U, 3U, 7U, 15U, 16U, 17U, 31U, 33U, 100U, 1'000U})
+          expect_exact(copy, from, to, bytes, "lanes");
+  }
+}
+
+TEST(TileCopy, AddressesFollowSignedStrides) {
+  std::vector<std::byte> memory(4'096);
+  const strided regions[] = {{memory.data() + 1'000, -100, 50}, {memory.data() + 2'000, 64, 64}};
+  const strided segments[] = {{memory.data() + 3'000, -300, 114}};
+  const unit_id units[] = {9, 4};
+  const copy_span tile{50, 60, 7, 20, 0, 1, 1};
+  const auto store = kernels::locate(tile, copy_kind::store, regions, segments, 3, units);
+  EXPECT_EQ(store.from - memory.data(), 3'000 - 3 * 300 + 60);
+  EXPECT_EQ(store.to - memory.data(), 2'000 + 4 * 64 + 7);
+  const auto restore = kernels::locate(tile, copy_kind::restore, regions, segments, 3, units);
+  EXPECT_EQ(restore.from, store.to);
+  EXPECT_EQ(restore.to, store.from);
+}
+
+}  // namespace
+}  // namespace cairn
