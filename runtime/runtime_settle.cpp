@@ -1,0 +1,96 @@
+// The way of a completion from a copy thread to the catalog, and the calls that wait for it.
+#include <algorithm>
+#include <vector>
+
+#include "runtime/runtime_state.hpp"
+
+namespace cairn {
+
+// Of each accepted op every rank reports exactly once: either it finds the op cancelled when it
+// is about to take it, or it delivers a completion.
+bool runtime::state::on_take(void* self, op_id op) {
+  state& s = *static_cast<state*>(self);
+  if (s.records->take(op)) return true;
+  s.flight.reported();
+  return false;
+}
+
+void runtime::state::on_completion(void* self, const completion& what) {
+  state& s = *static_cast<state*>(self);
+  // The op has not ended before this rank's completion is applied, so its index is still its
+  // own. (A cancelled op's may not be; then finish counts nothing, and these are not used.)
+  const op_times& times = s.times[what.op.index];
+  const std::int64_t begin_ns = times.begin_ns.load_relaxed();
+  if (s.mode == completion_mode::settled)
+    s.held.put({what, times.begin_stamp.load_relaxed(), begin_ns});
+  else
+    s.apply(what, begin_ns);
+  s.flight.reported();
+}
+
+void runtime::state::apply(const completion& what, std::int64_t begin_ns) noexcept {
+  const finish_outcome outcome = records->finish(what);
+  if (!outcome.ended || outcome.code != status::ok) return;
+  auto& histogram = outcome.kind == copy_kind::store ? latencies.store : latencies.restore;
+  histogram.add(now_ns() - begin_ns);
+}
+
+bool runtime::state::apply_held() noexcept {
+  // (1) acquire: pairs with (2), the last one who applied
+  bool free = false;
+  if (!applying.cas_acquire(free, true)) return false;
+  thread_local std::vector<detail::completion_ring::item> due;
+  if (due.capacity() < held.capacity()) due.reserve(held.capacity());
+  due.clear();
+  detail::completion_ring::item next;
+  while (due.size() < due.capacity() && held.take(next)) due.push_back(next);
+  std::sort(due.begin(), due.end(), [](const auto& a, const auto& b) {
+    return a.begin_stamp != b.begin_stamp ? a.begin_stamp < b.begin_stamp
+                                          : a.what.rank < b.what.rank;
+  });
+  for (const auto& each : due) apply(each.what, each.begin_ns);
+  applying.store_release(false);  // (2)
+  flight.bell().ring();
+  return true;
+}
+
+bool runtime::state::pump() noexcept {
+  bool any = false;
+  for (auto& c : copiers) any = c->pump() || any;
+  return any;
+}
+
+status runtime::drain(deadline until) noexcept {
+  state& s = *state_;
+  return s.wait_for([&s] { return s.flight.quiet(); }, until) ? status::ok : status::timed_out;
+}
+
+status runtime::settle(deadline until) noexcept {
+  state& s = *state_;
+  if (!s.wait_for([&s] { return s.flight.quiet(); }, until)) return status::timed_out;
+  if (s.mode == completion_mode::immediate) return status::ok;
+  return s.apply_held() ? status::ok : status::busy;
+}
+
+bool runtime::pump() noexcept {
+  return state_->pump();
+}
+
+status runtime::close(deadline until) noexcept {
+  state& s = *state_;
+  s.flight.close();
+  s.records->close();
+  // Submitters are on a short way without waits. Should one be kept from running until the
+  // deadline, the room that it holds on each rank keeps the copiers ready for its op.
+  s.wait_for([&s] { return s.flight.vacated(); }, until);
+  status worst = status::ok;
+  for (auto& c : s.copiers)
+    if (const status code = c->close(until); code != status::ok) worst = code;
+  // Everything accepted has been reported; in settled mode nobody else may be left to apply it. A
+  // thread inside settle is: its bounded work is waited for.
+  for (std::uint32_t seen = s.flight.bell().seen(); !s.apply_held(); seen = s.flight.bell().seen())
+    s.flight.bell().wait(seen, clock::now() + std::chrono::milliseconds(1));
+  return worst;
+}
+
+}  // namespace cairn

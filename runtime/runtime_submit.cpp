@@ -1,0 +1,181 @@
+// The way of an op from an engine's call to every rank's queue. Once the catalog has begun an op
+// nothing on this way can fail: room and order were taken before.
+#include "runtime/runtime_state.hpp"
+
+namespace cairn {
+
+result<void> runtime::state::check(slot_id slot, std::uint32_t compute) const noexcept {
+  if (slot >= slots)
+    return error(status::invalid, "slot is out of range (expected: their number)", slot, slots,
+                 slot);
+  if (compute >= compute_streams)
+    return error(status::invalid, "compute stream is out of range (expected: their number)",
+                 compute, compute_streams, compute);
+  return {};
+}
+
+result<fence_token> runtime::state::mark(std::uint32_t compute) noexcept {
+  if (compute >= compute_streams)
+    return error(status::invalid, "compute stream is out of range (expected: their number)",
+                 compute, compute_streams, compute);
+  // acq_rel: who draws a later step records behind all that earlier drawers had enqueued, so a
+  // later step's event covers an earlier one, whichever reaches the copier first.
+  const fence_token token{compute, steps[compute].fetch_add_acq_rel(1) + 1};
+  for (auto& c : copiers)
+    if (const status code = c->mark(token); code != status::ok)
+      return error(code, "a rank could not mark the compute stream");
+  return token;
+}
+
+result<void> runtime::state::take_room(copy_kind kind) noexcept {
+  for (rank_id r = 0; r < copiers.size(); ++r) {
+    if (copiers[r]->try_room(kind, 1)) continue;
+    const bool lost = copiers[r]->lost();
+    for (rank_id back = 0; back < r; ++back) copiers[back]->give_room(kind, 1);
+    if (lost) return error(status::device_lost, "a rank's device is lost");
+    return error(status::queue_full, kind == copy_kind::store
+                                         ? "a rank's queue is full of stores"
+                                         : "a rank's queue is full of restores");
+  }
+  return {};
+}
+
+void runtime::state::give_room(copy_kind kind) noexcept {
+  for (auto& c : copiers) c->give_room(kind, 1);
+}
+
+void runtime::state::raise_slot_fence(slot_id slot, fence_token token) noexcept {
+  auto& step = slot_fences[std::size_t{slot} * compute_streams + token.stream];
+  // Relaxed: the number orders nothing by itself; the event behind it does.
+  std::uint64_t seen = step.load_relaxed();
+  while (seen < token.step && !step.cas_relaxed(seen, token.step)) {
+  }
+}
+
+void runtime::state::hand_over(copy_op& op, fence_token token, std::int64_t begin_ns) noexcept {
+  copy_op_header& header = op.header;
+  header.fences.merge(token);
+  for (std::uint32_t c = 0; c < compute_streams; ++c)
+    header.fences.merge(
+        {c, slot_fences[std::size_t{header.slot} * compute_streams + c].load_relaxed()});
+  raise_slot_fence(header.slot, token);
+  times[header.op.index].begin_stamp.store_relaxed(header.begin_stamp);
+  times[header.op.index].begin_ns.store_relaxed(begin_ns);
+  flight.accept(static_cast<std::uint32_t>(copiers.size()));
+  // Every number that is drawn comes to every rank: from here on nothing fails.
+  header.slot_sequence = slot_sequences[header.slot].fetch_add_relaxed(1) + 1;
+  const std::int64_t handing = now_ns();
+  for (auto& c : copiers) c->enqueue(op);
+  const std::int64_t handed = now_ns();
+  latencies.wakes.add(handed - handing);
+  latencies.submit.add(handed - begin_ns);
+}
+
+result<op_id> runtime::state::submit_store(const store_request& what, fence_token token,
+                                           bool observed) {
+  const std::int64_t begin_ns = now_ns();
+  if (auto room = take_room(copy_kind::store); !room) return room.why();
+  auto op = records->begin_store(what.key, what.slot, what.hint);
+  if (!op) {
+    give_room(copy_kind::store);
+    return op.why();
+  }
+  const op_id id = op->header.op;
+  if (observed) records->observe(id);
+  hand_over(*op, token, begin_ns);
+  return id;
+}
+
+result<ticket> runtime::store(const checkpoint_key& key, slot_id slot, std::uint32_t compute,
+                              placement_hint hint) {
+  state& s = *state_;
+  const detail::flight_guard guard(s.flight);
+  if (!guard.inside()) return error(status::closed, "the runtime is closed");
+  if (auto checked = s.check(slot, compute); !checked) return checked.why();
+  if (s.records->contains_or_copying(key))  // begin_store would say so, after a mark in vain
+    return error(status::duplicate, "the key is READY or COPYING");
+  const auto token = s.mark(compute);
+  if (!token) return token.why();
+  auto op = s.submit_store({key, slot, hint}, *token, true);
+  if (!op) return op.why();
+  return ticket(s.records.get(), *op);
+}
+
+result<ticket> runtime::restore(const checkpoint_key& key, slot_id slot, std::uint32_t compute) {
+  state& s = *state_;
+  const detail::flight_guard guard(s.flight);
+  if (!guard.inside()) return error(status::closed, "the runtime is closed");
+  if (auto checked = s.check(slot, compute); !checked) return checked.why();
+  const std::int64_t begin_ns = now_ns();
+  const auto token = s.mark(compute);
+  if (!token) return token.why();
+  if (auto room = s.take_room(copy_kind::restore); !room) return room.why();
+  auto op = s.records->begin_restore(key, slot);
+  if (!op) {
+    s.give_room(copy_kind::restore);
+    return op.why();
+  }
+  s.records->observe(op->header.op);
+  ticket made(s.records.get(), op->header.op);
+  s.hand_over(*op, *token, begin_ns);
+  return made;
+}
+
+result<admission> runtime::admit(std::span<const checkpoint_key> keys, std::uint32_t fresh,
+                                 slot_id slot, std::span<unit_id> units, std::uint32_t compute,
+                                 ticket& restored) {
+  state& s = *state_;
+  restored = ticket();
+  const detail::flight_guard guard(s.flight);
+  if (!guard.inside()) return error(status::closed, "the runtime is closed");
+  if (auto checked = s.check(slot, compute); !checked) return checked.why();
+  const std::int64_t begin_ns = now_ns();
+  const auto token = s.mark(compute);
+  if (!token) return token.why();
+  // Before anything is claimed: a restore that has begun must find its place.
+  if (auto room = s.take_room(copy_kind::restore); !room) return room.why();
+  auto held = s.records->admit(keys, fresh, slot, units);
+  if (!held || !held->restore) {
+    s.give_room(copy_kind::restore);
+    return held;
+  }
+  s.records->observe(held->restore->header.op);
+  restored = ticket(s.records.get(), held->restore->header.op);
+  s.hand_over(*held->restore, *token, begin_ns);
+  return held;
+}
+
+std::uint32_t runtime::drain_boundaries(std::uint32_t compute) noexcept {
+  state& s = *state_;
+  if (s.sequences->pending() == 0) return 0;
+  const detail::flight_guard guard(s.flight);
+  struct context {
+    state& s;
+    result<fence_token> token;
+  } drained{s, guard.inside() ? s.mark(compute) : error(status::closed, "the runtime is closed")};
+  // A mistake, or a stream that captures for now: the boundaries stay for the next drain. A
+  // closed runtime or a lost device will not come back: they are dropped, and counted.
+  if (drained.token.code() == status::invalid || drained.token.code() == status::busy) return 0;
+  return s.sequences->drain(
+      [](void* opaque, const boundary& what) {
+        auto& c = *static_cast<context*>(opaque);
+        if (!c.token) return c.token.code();
+        return c.s.submit_store({what.key, what.slot, what.hint}, *c.token, false).code();
+      },
+      &drained);
+}
+
+result<fence_token> runtime::mark(std::uint32_t compute) noexcept {
+  return state_->mark(compute);
+}
+
+std::uint32_t runtime::release_slot(slot_id slot, std::uint32_t compute) noexcept {
+  state& s = *state_;
+  if (!s.check(slot, compute)) return 0;
+  const std::uint32_t cancelled = s.records->cancel_restores(slot) + s.records->cancel_stores(slot);
+  // A stream that cannot be marked (capturing, lost) has no position to wait for.
+  if (const auto token = s.mark(compute); token) s.raise_slot_fence(slot, *token);
+  return cancelled;
+}
+
+}  // namespace cairn
