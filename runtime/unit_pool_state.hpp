@@ -3,7 +3,7 @@
 //
 // ---- The word is the truth; everything else is a hint or a promise ------------------------
 //
-// Each unit has one 64-bit word (unit_word.hpp). Every change of it is a compare-and-swap from
+// Each unit has one 64-bit word (unit_pool_word.hpp). Every change of it is a compare-and-swap from
 // the value that the thread has examined, and that CAS alone decides who did what:
 //
 //   absent --extend--> vacant --take--> reserved | live | absent (retired)
@@ -90,7 +90,7 @@
 #include "runtime/index.hpp"
 #include "runtime/order.hpp"
 #include "runtime/sync.hpp"
-#include "runtime/unit_word.hpp"
+#include "runtime/unit_pool_word.hpp"
 
 namespace cairn {
 namespace detail {
