@@ -13,7 +13,8 @@ namespace cairn_model {
 class replay_engine final : public cairn::replay::engine {
  public:
   replay_engine(std::uint32_t units, std::uint32_t slots, std::uint32_t units_per_checkpoint)
-      : pool_(units), catalog_({units_per_checkpoint, slots, 1, 1U << 20, 1024, {}}, pool_),
+      : pool_(units),
+        catalog_({units_per_checkpoint, slots, 1, 1U << 20, 1024, {}}, pool_),
         sequences_(slots, catalog_) {}
 
   void settle() override {

@@ -60,8 +60,7 @@ class engine {
   virtual void publish(run_id run, std::uint32_t block, unit_id unit,
                        const checkpoint_key& key) = 0;
   /// The run has reached a boundary at which a checkpoint is wanted: filed and drained.
-  virtual void reach(run_id run, slot_id slot, const checkpoint_key& key,
-                     placement_hint hint) = 0;
+  virtual void reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint) = 0;
   /// The run is over (or preempted): `units` are freed in their order, the slot changes hands.
   virtual void release(run_id run, slot_id slot, std::span<const unit_id> units,
                        bool preempted) = 0;
@@ -80,9 +79,9 @@ struct kv_content {
 /// The forward pass of one chunk, as far as memory sees it.
 struct forward_step {
   slot_id slot = no_slot;
-  bool continues = false;       ///< the slot holds `from`; else its content is not looked at
-  checkpoint_key from;          ///< the state from which the chunk continues
-  checkpoint_key to;            ///< the state that it leaves
+  bool continues = false;  ///< the slot holds `from`; else its content is not looked at
+  checkpoint_key from;     ///< the state from which the chunk continues
+  checkpoint_key to;       ///< the state that it leaves
   std::span<const kv_content> claimed;   ///< to be verified
   std::span<const kv_content> computed;  ///< to be written
 };

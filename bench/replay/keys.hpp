@@ -10,9 +10,9 @@ namespace cairn::replay {
 
 /// What a key stands for. A tag separates the domains, so that no two can spell the same key.
 enum class key_domain : std::uint64_t {
-  block = 0x626c6f636b000001,    ///< a whole block of a prompt, and the state at its end
+  block = 0x626c6f636b000001,       ///< a whole block of a prompt, and the state at its end
   private_kv = 0x6b76000000000002,  ///< a unit of one run that nobody else can name
-  state = 0x7374617465000003,    ///< a slot's state between boundaries
+  state = 0x7374617465000003,       ///< a slot's state between boundaries
 };
 
 /// A bijection of 64-bit words (the finaliser of SplitMix64).

@@ -26,8 +26,8 @@ struct sim_event {
   std::int64_t at_us = 0;
   std::uint64_t order = 0;  // ties go to the event that was made first
   bool arrival = false;
-  std::size_t index = 0;          // of the request (arrival) or the slot
-  std::uint64_t generation = 0;   // of the run
+  std::size_t index = 0;         // of the request (arrival) or the slot
+  std::uint64_t generation = 0;  // of the run
   friend bool operator>(const sim_event& a, const sim_event& b) {
     return a.at_us != b.at_us ? a.at_us > b.at_us : a.order > b.order;
   }
@@ -37,8 +37,13 @@ class simulation {
  public:
   simulation(const trace& from, const simulation_options& opts, engine& on, forward* compute,
              simulation_progress* progress)
-      : from_(from), opts_(opts), engine_(on), compute_(compute), progress_(progress),
-        runs_(opts.slots), counted_(from.requests.size(), false) {
+      : from_(from),
+        opts_(opts),
+        engine_(on),
+        compute_(compute),
+        progress_(progress),
+        runs_(opts.slots),
+        counted_(from.requests.size(), false) {
     for (slot_id slot = 0; slot < opts.slots; ++slot) free_slots_.push_back(slot);
     for (std::size_t i = 0; i < from.requests.size(); ++i) {
       if (from.requests[i].final_units() <= opts.kv_units)
@@ -241,8 +246,8 @@ class simulation {
   }
 
   void publish(run& of, std::uint64_t before) {
-    const std::uint64_t whole = std::min<std::uint64_t>(of.context / block_tokens,
-                                                        of.of->keys.size());
+    const std::uint64_t whole =
+        std::min<std::uint64_t>(of.context / block_tokens, of.of->keys.size());
     for (std::uint64_t block = before / block_tokens; block < whole; ++block)
       engine_.publish(of.id, static_cast<std::uint32_t>(block), of.units[block],
                       of.of->keys[block]);

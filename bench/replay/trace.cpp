@@ -1,11 +1,12 @@
 // Reading a trace: JSON lines, one object each, checked field by field.
 #include "bench/replay/trace.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 #include <unordered_set>
 
 #include "bench/replay/bad_input.hpp"
@@ -98,10 +99,10 @@ json parse_line(const std::string& text, const std::string& name, std::size_t nu
     parsed = json::parse(text);
   } catch (const json::parse_error& broken) {
     const bool ends_early = broken.byte > text.size();
-    throw bad_input(place + (ends_early
-                                 ? "a line that ends early, after " + std::to_string(text.size()) +
-                                       " characters"
-                                 : "something else at column " + std::to_string(broken.byte)));
+    throw bad_input(
+        place +
+        (ends_early ? "a line that ends early, after " + std::to_string(text.size()) + " characters"
+                    : "something else at column " + std::to_string(broken.byte)));
   } catch (const json::exception&) {
     throw bad_input(place + "a number out of range");
   }

@@ -25,8 +25,7 @@ class random_source {
   /// A number of tokens, at least 1: most are small, some are very large.
   std::uint32_t tokens(double mean, std::uint32_t most) {
     const double spread = exponential(1.0);
-    return static_cast<std::uint32_t>(
-        std::min<double>(most, 1.0 + mean * 0.5 * spread * spread));
+    return static_cast<std::uint32_t>(std::min<double>(most, 1.0 + mean * 0.5 * spread * spread));
   }
 
  private:
@@ -99,8 +98,8 @@ class generator {
       schedule(now.of, now.at_us + microseconds(5.0 + random_.exponential(pause_mean_s)));
     // The next conversation begins after this one has, whatever becomes of it.
     if (first)
-      begin_conversation(now.at_us + microseconds(random_.exponential(
-                                         (1.0 + turns_mean) / opts_.requests_per_second)));
+      begin_conversation(now.at_us + microseconds(random_.exponential((1.0 + turns_mean) /
+                                                                      opts_.requests_per_second)));
   }
 
   static std::int64_t microseconds(double seconds) { return std::llround(seconds * 1e6); }
@@ -117,6 +116,8 @@ class generator {
 
 }  // namespace
 
-trace make_workload(const workload_options& opts) { return generator(opts).run(); }
+trace make_workload(const workload_options& opts) {
+  return generator(opts).run();
+}
 
 }  // namespace cairn::replay
