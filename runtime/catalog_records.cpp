@@ -184,8 +184,8 @@ status catalog::state::publish(std::uint32_t id, std::uint32_t op_epoch) noexcep
   });
   status code = status::ok;
   if (won) {
+    sync_order(id);  // first: what is counted can be found
     moved(before, after);
-    sync_order(id);
     // A rank may have been lost meanwhile. lose_rank advances the epoch and then does a
     // read-modify-write on every record: either it finds this one READY, or the CAS above came
     // after it and the new epoch is visible here.
