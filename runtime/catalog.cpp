@@ -58,7 +58,7 @@ catalog::state::state(catalog_options opts, unit_source& source, std::uint32_t c
       unit_ids(std::make_unique<unit_id[]>(std::size_t{count} * per_image)),
       free_records(count),
       by_key(count, node_of{records.get()}),
-      ops(opts.max_ops, opts.ranks),
+      ops(opts.max_ops, opts.ranks, opts.staged),
       pins(opts.max_pins) {
   for (std::uint32_t i = 0; i < count; ++i) free_records.put(i);
   policy->bind(count);

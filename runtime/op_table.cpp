@@ -24,9 +24,10 @@ constexpr std::uint64_t pack(std::uint32_t high, std::uint32_t low) noexcept {
 
 }  // namespace
 
-op_table::op_table(std::uint32_t capacity, std::uint32_t ranks)
+op_table::op_table(std::uint32_t capacity, std::uint32_t ranks, bool staged)
     : capacity_(capacity),
       full_mask_(ranks >= 32 ? ~0U : (1U << ranks) - 1),
+      first_(staged ? op_phase::begun : op_phase::queued),
       entries_(std::make_unique<entry[]>(capacity)),
       free_(capacity) {
   for (std::uint32_t i = 0; i < capacity; ++i) free_.put(i);
@@ -55,8 +56,20 @@ op_id op_table::begin(std::uint32_t index, const op_facts& facts) noexcept {
   e.kind.store_relaxed(static_cast<std::uint8_t>(facts.kind));
   e.ranks.store_relaxed(rank_word{op.generation, 0}.bits());
   // Release: whoever finds this generation in `state` sees the facts and the empty mask.
-  e.state.store_release(op_word{op.generation, op_phase::queued, status::pending, false}.bits());
+  e.state.store_release(op_word{op.generation, first_, status::pending, false}.bits());
   return op;
+}
+
+void op_table::submitted(op_id op) noexcept {
+  entry& e = entries_[op.index];
+  std::uint64_t bits = e.state.load_relaxed();
+  for (;;) {
+    op_word w = op_word::of(bits);
+    if (w.generation != op.generation || w.phase != op_phase::begun) return;
+    w.phase = op_phase::queued;
+    // Release: the submitter's reads of the op's units come before any cancel.
+    if (e.state.cas_acq_rel(bits, w.bits())) return;
+  }
 }
 
 bool op_table::take(op_id op) noexcept {

@@ -5,7 +5,9 @@
 // {generation, phase, final status, observed}. Phases:
 //
 //   free -> queued        begin (the entry's taker)
-//   queued -> taken       the first rank that hands the op to its device
+//   free -> begun -> queued   instead, in a staged table: begin, then submitted. A begun op cannot
+//                         be cancelled, so its record and units stay while they are handed over
+//   begun|queued -> taken   the first rank that hands the op to its device
 //   queued -> finishing   cancel: only if no rank took it, since it is the same word
 //   queued|taken -> finishing   the completion that fills the mask
 //   finishing -> ended    the same thread, once the record has been published or unwound; so
@@ -27,7 +29,7 @@
 
 namespace cairn::detail {
 
-enum class op_phase : std::uint8_t { free, queued, taken, finishing, ended };
+enum class op_phase : std::uint8_t { free, begun, queued, taken, finishing, ended };
 
 struct op_word {
   std::uint32_t generation = 0;
@@ -49,7 +51,7 @@ struct op_word {
   }
   /// Whether a rank may still report.
   [[nodiscard]] constexpr bool open() const noexcept {
-    return phase == op_phase::queued || phase == op_phase::taken;
+    return phase == op_phase::begun || phase == op_phase::queued || phase == op_phase::taken;
   }
 };
 
@@ -65,16 +67,18 @@ class op_table {
  public:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  op_table(std::uint32_t capacity, std::uint32_t ranks);
+  op_table(std::uint32_t capacity, std::uint32_t ranks, bool staged = false);
 
   /// Takes an entry, or none when all are in use.
   std::uint32_t take_entry() noexcept;
   /// Returns an entry that was taken and not begun.
   void give_entry(std::uint32_t index) noexcept;
-  /// free -> queued.
+  /// free -> queued, or begun in a staged table.
   op_id begin(std::uint32_t index, const op_facts& facts) noexcept;
 
-  /// queued -> taken, or taken already.
+  /// begun -> queued, unless a rank was faster.
+  void submitted(op_id op) noexcept;
+  /// begun|queued -> taken, or taken already.
   bool take(op_id op) noexcept;
   /// queued -> finishing with `cancelled`; the caller unwinds and calls end.
   bool start_cancel(op_id op, op_facts& facts) noexcept;
@@ -114,6 +118,7 @@ class op_table {
 
   std::uint32_t capacity_;
   std::uint32_t full_mask_;
+  op_phase first_;
   std::unique_ptr<entry[]> entries_;
   bitmap free_;
   sync::atomic<std::uint32_t> high_water_;
