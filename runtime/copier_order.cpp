@@ -1,0 +1,109 @@
+// What callers wait for: compute behind copies, and the end of everything.
+#include <cairn/copier.hpp>
+#include <optional>
+
+#include "runtime/copier_state.hpp"
+
+namespace cairn {
+
+namespace {
+
+using detail::batch_ref;
+using detail::copier_core;
+using detail::op_board;
+
+// How long close waits, after its deadline, for the copy thread to report the rest. Reporting
+// takes no time; only a call of the device's that does not return holds it up.
+constexpr auto report_grace = std::chrono::seconds(2);
+
+/// The compute stream, or why nothing can be ordered on it.
+status ordered_stream(copier_core& core, std::uint32_t index, stream*& compute) noexcept {
+  if (index >= core.opts.compute_streams) return status::invalid;
+  compute = core.fences[index].compute();
+  if (compute == nullptr) return status::invalid;
+  if (core.gate.lost()) return status::device_lost;
+  if (core.on.capturing(*compute)) return status::busy;
+  return status::ok;
+}
+
+/// Work enqueued on `compute` from now on waits for the batch, unless it is over.
+status wait_for(copier_core& core, stream& compute, batch_ref which) noexcept {
+  detail::copy_batch& batch = core.streams->batch(which.batch);
+  if (!batch.word.hold(which.turn)) return status::ok;
+  const status code = core.on.wait(compute, *batch.done);
+  if (batch.word.drop()) core.bell.ring();
+  if (code == status::device_lost) core.lose();
+  return code;
+}
+
+}  // namespace
+
+status copier::order_after(std::uint32_t index, std::span<const op_id> ops,
+                           deadline until) noexcept {
+  copier_core& core = state_->core;
+  stream* compute = nullptr;
+  if (const status code = ordered_stream(core, index, compute); code != status::ok) return code;
+  for (const op_id& op : ops)
+    if (op.index >= core.opts.max_ops) return status::invalid;
+
+  // First wait for all, then order: a call that times out orders nothing.
+  std::size_t first = 0;
+  const bool launched = state_->await(
+      [&] {
+        for (; first < ops.size(); ++first) {
+          const op_board::stage at = core.ops.look(ops[first]).at;
+          if (at != op_board::stage::launched && at != op_board::stage::ended) break;
+        }
+        return first == ops.size() || core.gate.lost();
+      },
+      until);
+  if (core.gate.lost()) return status::device_lost;
+  if (!launched) return status::timed_out;
+
+  std::optional<batch_ref> before;
+  for (const op_id& op : ops) {
+    const op_board::view now = core.ops.look(op);
+    if (now.at != op_board::stage::launched || before == now.batch) continue;
+    if (const status code = wait_for(core, *compute, now.batch); code != status::ok) return code;
+    before = now.batch;
+  }
+  return status::ok;
+}
+
+status copier::order_after_slot(std::uint32_t index, slot_id slot, deadline until) noexcept {
+  copier_core& core = state_->core;
+  stream* compute = nullptr;
+  if (const status code = ordered_stream(core, index, compute); code != status::ok) return code;
+  if (slot >= core.opts.memory.slots) return status::invalid;
+
+  const bool passed =
+      state_->await([&] { return core.slots.passed(slot) || core.gate.lost(); }, until);
+  if (core.gate.lost()) return status::device_lost;
+  if (!passed) return status::timed_out;
+  const std::optional<batch_ref> last = core.slots.last(slot);
+  return last ? wait_for(core, *compute, *last) : status::ok;
+}
+
+status copier::drain(deadline until) noexcept {
+  const copier_core& core = state_->core;
+  return state_->await([&] { return core.outstanding() == 0; }, until) ? status::ok
+                                                                       : status::timed_out;
+}
+
+status copier::close(deadline until) noexcept {
+  copier_core& core = state_->core;
+  core.gate.close();
+  core.bell.ring();
+  const auto over = [&] {
+    return core.gate.shut() && core.outstanding() == 0 && core.unproven.load_acquire() == 0;
+  };
+  if (state_->await(over, until)) return status::ok;
+
+  core.abandon.store_release(true);
+  core.bell.ring();
+  (void)state_->await([&] { return core.outstanding() == 0; }, clock::now() + report_grace);
+  const bool proven = core.outstanding() == 0 && core.unproven.load_acquire() == 0;
+  return proven ? status::ok : status::timed_out;
+}
+
+}  // namespace cairn

@@ -1,0 +1,51 @@
+// One copier: the shared core, the copy thread's loop, and how callers wait for it.
+#pragma once
+
+#include <algorithm>
+#include <cairn/copier.hpp>
+#include <thread>
+
+#include "runtime/copier_core.hpp"
+#include "runtime/copy_thread.hpp"
+
+namespace cairn {
+
+struct copier::state {
+  state(const copier_options& opts, device& on) : core(opts, on), loop(core) {}
+
+  detail::copier_core core;
+  detail::copy_thread loop;
+  std::thread thread;  ///< runs `loop`, unless the caller does
+
+  /// Brings an op in. Precondition: checked, and a room is held for it. Lock-free.
+  void put(const copy_op& op) noexcept {
+    const std::uint32_t row = core.rows->take();
+    core.rows->header(row) = op.header;
+    std::copy(op.units.begin(), op.units.end(), core.rows->units(row));
+    core.ops.accept(op.header.op);
+    core.slots.admit(op.header.slot);
+    core.accepted.fetch_add_release(1);
+    core.queue.put({row, op.header.slot, op.header.slot_sequence});
+  }
+
+  /// Waits until done() or `until`; returns done(). Without a copy thread this is where its
+  /// passes are made.
+  template <class Done>
+  bool await(Done done, deadline until) noexcept {
+    // Without a thread, a refused call to the device must be repeated, and nobody rings for it.
+    constexpr auto retry = std::chrono::milliseconds(1);
+    doorbell& bell = core.opts.threaded ? core.progress : core.bell;
+    for (;;) {
+      const std::uint32_t seen = bell.seen();  // before looking: a ring after this ends the wait
+      if (done()) return true;
+      const deadline now = clock::now();
+      if (now >= until) return false;
+      if (core.opts.threaded)
+        bell.wait(seen, until);
+      else if (!loop.pass())
+        bell.wait(seen, std::min(until, now + retry));
+    }
+  }
+};
+
+}  // namespace cairn

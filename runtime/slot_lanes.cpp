@@ -1,0 +1,105 @@
+// The moves of slot_lanes: arriving, passing, becoming ready.
+#include "runtime/slot_lanes.hpp"
+
+#include <algorithm>
+
+namespace cairn::detail {
+
+slot_lanes::slot_lanes(std::uint32_t slots, std::uint32_t rows)
+    : rows_(rows), lanes_(slots), nodes_(rows + slots) {
+  free_skips_.reserve(slots);
+  for (std::uint32_t n = rows; n < nodes_.size(); ++n) free_skips_.push_back(n);
+}
+
+bool slot_lanes::arrive(const queue_entry& entry, copy_kind kind) {
+  node& arrived = nodes_[entry.row];
+  arrived = {};
+  arrived.sequence = entry.sequence;
+  arrived.slot = entry.slot;
+  arrived.kind = kind;
+  lane& in = lanes_[entry.slot];
+  if (!insert(in, entry.row)) return false;
+  if (in.head == entry.row) wake_head(in);
+  return true;
+}
+
+void slot_lanes::skip(slot_id slot, std::uint64_t sequence) {
+  lane& in = lanes_[slot];
+  if (sequence < in.next) return;
+  if (free_skips_.empty()) {
+    nodes_.emplace_back();
+    free_skips_.push_back(static_cast<std::uint32_t>(nodes_.size() - 1));
+  }
+  const std::uint32_t n = free_skips_.back();
+  nodes_[n] = {};
+  nodes_[n].sequence = sequence;
+  nodes_[n].slot = slot;
+  if (!insert(in, n)) return;
+  free_skips_.pop_back();
+  if (in.head == n) wake_head(in);
+}
+
+void slot_lanes::pass(std::uint32_t row) {
+  lane& in = lanes_[nodes_[row].slot];
+  remove_head(in);
+  wake_head(in);
+}
+
+std::uint32_t slot_lanes::take_ready(copy_kind kind) {
+  ready_line& from = line(kind);
+  const std::uint32_t n = from.head;
+  from.head = nodes_[n].next_ready;
+  if (from.head == none) from.tail = none;
+  nodes_[n].taken = true;
+  return n;
+}
+
+// Numbers come nearly in order, so the end of the lane is the usual place. An op without a number
+// goes to the end; a number that came late goes before the first higher one.
+bool slot_lanes::insert(lane& in, std::uint32_t n) {
+  const std::uint64_t sequence = nodes_[n].sequence;
+  if (sequence != 0 && sequence < in.next) return false;
+  std::uint32_t before = in.tail;
+  if (sequence != 0 && sequence <= in.highest) {
+    before = none;
+    std::uint32_t at = in.head;
+    while (at != none && nodes_[at].sequence < sequence) {
+      before = at;
+      at = nodes_[at].behind;
+    }
+    if (at != none && nodes_[at].sequence == sequence) return false;
+  }
+  in.highest = std::max(in.highest, sequence);
+  std::uint32_t& link = before == none ? in.head : nodes_[before].behind;
+  nodes_[n].behind = link;
+  link = n;
+  if (nodes_[n].behind == none) in.tail = n;
+  return true;
+}
+
+void slot_lanes::remove_head(lane& in) {
+  const std::uint32_t n = in.head;
+  if (nodes_[n].sequence != 0) in.next = nodes_[n].sequence + 1;
+  in.head = nodes_[n].behind;
+  if (in.head == none) in.tail = none;
+}
+
+// Called once for each head: when it arrives at the head, or when its predecessor has passed.
+void slot_lanes::wake_head(lane& in) {
+  while (in.head != none) {
+    node& first = nodes_[in.head];
+    if (first.sequence != 0 && first.sequence != in.next) return;
+    if (!is_skip(in.head)) break;
+    free_skips_.push_back(in.head);
+    remove_head(in);
+  }
+  if (in.head == none) return;
+  ready_line& to = line(nodes_[in.head].kind);
+  if (to.tail == none)
+    to.head = in.head;
+  else
+    nodes_[to.tail].next_ready = in.head;
+  to.tail = in.head;
+}
+
+}  // namespace cairn::detail

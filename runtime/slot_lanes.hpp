@@ -1,0 +1,109 @@
+// Which ops may run next: one lane per slot, in which ops run one after another in the order of
+// their sequence numbers, and one line per direction of ops whose turn has come. The copy thread's
+// alone: nothing here is atomic. Knows no streams and no statuses.
+//
+// A lane's head is *ready* when its number is the next one (or when it has none: such ops run in
+// order of arrival). It stays at the head, and keeps the next one waiting, until `pass`: when it
+// has been launched, or has ended without. So two ops on one slot are never ready together.
+#pragma once
+
+#include <cairn/types.hpp>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/copy_batch.hpp"
+#include "runtime/op_arena.hpp"
+#include "runtime/submit_queue.hpp"
+
+namespace cairn::detail {
+
+class slot_lanes {
+ public:
+  slot_lanes(std::uint32_t slots, std::uint32_t rows);
+
+  /// An op came. False when its number has passed or is waiting already: the op is not in the
+  /// lane, and the caller ends it.
+  bool arrive(const queue_entry& entry, copy_kind kind);
+  /// A number came that no op will bring. Allocates when it came early and more such numbers are
+  /// kept than ever before.
+  void skip(slot_id slot, std::uint64_t sequence);
+  /// The turn of the op in `row` is over.
+  void pass(std::uint32_t row);
+
+  [[nodiscard]] bool any_ready(copy_kind kind) const noexcept { return line(kind).head != none; }
+  /// Precondition: any_ready(kind). The op keeps its lane until `pass`.
+  std::uint32_t take_ready(copy_kind kind);
+  /// Removes every op that take_ready has not handed out and calls end(row) for each.
+  template <class End>
+  void take_all(End end);
+
+  /// The last batch launched on the slot.
+  [[nodiscard]] std::optional<batch_ref> last(slot_id slot) const { return lanes_[slot].last; }
+  void set_last(slot_id slot, batch_ref batch) { lanes_[slot].last = batch; }
+
+ private:
+  static constexpr std::uint32_t none = op_arena::none;
+
+  /// An op (index = row), or a number to skip (index >= rows).
+  struct node {
+    std::uint64_t sequence = 0;
+    slot_id slot = no_slot;
+    std::uint32_t behind = none;      ///< next in the lane
+    std::uint32_t next_ready = none;  ///< next in the line
+    copy_kind kind = copy_kind::store;
+    bool taken = false;
+  };
+  struct lane {
+    std::uint64_t next = 1;     ///< the number whose turn it is
+    std::uint64_t highest = 0;  ///< of the numbers that ever waited
+    std::uint32_t head = none;
+    std::uint32_t tail = none;
+    std::optional<batch_ref> last;
+  };
+  struct ready_line {
+    std::uint32_t head = none;
+    std::uint32_t tail = none;
+  };
+
+  [[nodiscard]] bool is_skip(std::uint32_t n) const noexcept { return n >= rows_; }
+  [[nodiscard]] ready_line& line(copy_kind k) noexcept { return ready_[static_cast<unsigned>(k)]; }
+  [[nodiscard]] const ready_line& line(copy_kind k) const noexcept {
+    return ready_[static_cast<unsigned>(k)];
+  }
+  bool insert(lane& in, std::uint32_t n);
+  void remove_head(lane& in);
+  void wake_head(lane& in);
+
+  std::uint32_t rows_;
+  std::vector<lane> lanes_;
+  std::vector<node> nodes_;
+  std::vector<std::uint32_t> free_skips_;
+  ready_line ready_[2];
+};
+
+template <class End>
+void slot_lanes::take_all(End end) {
+  for (ready_line& each : ready_) each = {};
+  for (lane& in : lanes_) {
+    std::uint32_t n = in.head;
+    // An op that was handed out stays; only a head can be.
+    const bool keep = n != none && nodes_[n].taken;
+    if (keep) {
+      n = nodes_[n].behind;
+      nodes_[in.head].behind = none;
+    }
+    in.tail = keep ? in.head : none;
+    in.head = in.tail;
+    while (n != none) {
+      const std::uint32_t after = nodes_[n].behind;
+      if (is_skip(n))
+        free_skips_.push_back(n);
+      else
+        end(n);
+      n = after;
+    }
+  }
+}
+
+}  // namespace cairn::detail
