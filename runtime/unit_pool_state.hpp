@@ -115,7 +115,7 @@ struct unit_nodes {
 enum class size_stage : std::uint32_t { idle, moving, finishing };
 
 /// How many units exist, and whether one is being given up.
-struct pool_size {
+struct alignas(std::uint64_t) pool_size {
   std::uint32_t count = 0;
   size_stage stage = size_stage::idle;
 };

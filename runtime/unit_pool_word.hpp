@@ -2,6 +2,7 @@
 // how units are found: see unit_pool_state.hpp for the transitions.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -26,7 +27,7 @@ enum class unit_flag : std::uint8_t {
   receiving = 16,  ///< live, the destination of a move; stays live even with no share
 };
 
-struct unit_word {
+struct alignas(std::uint64_t) unit_word {
   /// Counts changes of tenancy and of key: an old word is never current again.
   std::uint32_t generation = 0;
   std::uint16_t shares = 0;
@@ -76,7 +77,8 @@ struct unit_word {
 };
 
 static_assert(sizeof(unit_word) == 8 && std::is_trivially_copyable_v<unit_word>);
-// Compared byte by byte in a CAS.
-static_assert(std::has_unique_object_representations_v<unit_word>);
+// Compared byte by byte in a CAS; aligned to its size, so that every compiler makes it one access.
+static_assert(std::has_unique_object_representations_v<unit_word> &&
+              std::atomic<unit_word>::is_always_lock_free);
 
 }  // namespace cairn::detail

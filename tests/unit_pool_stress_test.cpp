@@ -1,0 +1,430 @@
+// The unit pool under overlapping calls: no unit has two holders, content and key belong together,
+// and when all is quiet every unit is in one place. The content of a unit is plain memory, so
+// that ThreadSanitizer sees whether the pool orders one holder before the next.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <cairn/unit_pool.hpp>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tests/threads.hpp"
+
+namespace {
+
+using cairn::checkpoint_key;
+using cairn::no_unit;
+using cairn::status;
+using cairn::unit_id;
+using cairn::unit_pool;
+using cairn::test::dice;
+using ids = std::vector<unit_id>;
+
+constexpr std::uint32_t units_max = 40;
+constexpr std::uint32_t keys_max = 12;
+constexpr std::uint32_t threads = 4;
+constexpr std::uint32_t exclusive = 1U << 20;
+
+checkpoint_key key(std::uint32_t n) {
+  return {n * 0x9e3779b97f4a7c15ULL, n};
+}
+
+std::unique_ptr<unit_pool> open(std::uint32_t units, std::uint32_t max_units = 0) {
+  auto opened = unit_pool::open({units, max_units, 2});
+  return opened.ok() ? std::move(opened.value()) : nullptr;
+}
+
+/// Everything is free: the books balance, and every free unit can be had.
+void expect_ledger_closes(unit_pool& pool) {
+  const auto n = pool.counts();
+  EXPECT_EQ(n.vacant + n.cached + n.live + n.reserved, n.total);
+  EXPECT_EQ(n.vacant + n.cached, pool.free_units());
+  std::uint32_t named = 0;
+  for (std::uint32_t k = 0; k < keys_max; ++k) {
+    const unit_id id = pool.lookup(key(k));
+    if (id == no_unit) continue;
+    ++named;
+    EXPECT_TRUE(pool.inspect(id).has_key);
+    EXPECT_EQ(pool.inspect(id).key, key(k));
+  }
+  EXPECT_EQ(pool.indexed(), named);
+  for (unit_id id = 0; id < pool.max_units(); ++id)
+    if (pool.inspect(id).place == cairn::unit_place::vacant) {
+      EXPECT_FALSE(pool.inspect(id).has_key) << id;
+    }
+
+  pool.set_orphan_hook(nullptr, nullptr);
+  ids all(pool.free_units(), no_unit);
+  if (all.empty()) return;
+  ASSERT_TRUE(pool.reserve(all, 99).ok());
+  std::array<int, units_max> seen{};
+  for (unit_id id : all) EXPECT_EQ(seen.at(id)++, 0) << id;
+  // Vacant ones first and in order: whatever lay between, exact when calls do not overlap.
+  for (std::uint32_t i = 1; i < n.vacant; ++i) EXPECT_LT(all[i - 1], all[i]);
+  EXPECT_EQ(pool.counts().reserved, n.reserved + all.size());
+  ASSERT_TRUE(pool.release(all, 99).ok());
+  EXPECT_EQ(pool.free_units(), all.size());
+}
+
+/// An engine and a catalog in small: who holds what, and what is in the units.
+class world {
+ public:
+  explicit world(unit_pool& pool) : pool_(pool) {
+    pool_.set_orphan_hook(
+        [](void* self, const checkpoint_key& k) {
+          static_cast<world*>(self)->orphan(static_cast<std::uint32_t>(k.lo));
+        },
+        this);
+  }
+
+  void run(std::uint32_t thread, std::uint64_t seed, int steps) {
+    dice d(seed * 64 + thread);
+    std::vector<ids> reservations;
+    ids shares;
+    const std::uint64_t owner = thread + 1;
+    for (int i = 0; i < steps && !failed_.load(std::memory_order_relaxed); ++i) {
+      switch (d.below(12)) {
+        case 0:
+        case 1:
+          reserve(d, owner, reservations);
+          break;
+        case 2:
+        case 3:
+          release(d, owner, reservations);
+          break;
+        case 4:
+          replace(d, owner, reservations);
+          break;
+        case 5:
+          attach(d, owner, reservations);
+          break;
+        case 6:
+        case 7:
+          allocate(d, shares);
+          break;
+        case 8:
+        case 9:
+          claim(d, shares);
+          break;
+        case 10:
+          free_some(d, shares);
+          break;
+        default:
+          if (d.below(16) == 0) pool_.clear_index();
+          free_some(d, shares);
+      }
+    }
+    while (!reservations.empty()) release(d, owner, reservations);
+    while (!shares.empty()) free_some(d, shares);
+  }
+
+  /// What hangs on keys is given back too.
+  void finish() {
+    for (std::uint32_t k = 0; k < keys_max; ++k) orphan(k);
+  }
+  [[nodiscard]] bool failed() const { return failed_.load(); }
+
+ private:
+  struct checkpoint {
+    std::atomic<int> state{0};  // 0 none, 1 being attached or detached, 2 attached
+    std::array<unit_id, 3> units{};
+    std::uint32_t count = 0;
+    std::uint64_t owner = 0;
+  };
+
+  void expect(bool truth, const char* what) {
+    if (!truth && !failed_.exchange(true)) ADD_FAILURE() << what;
+  }
+  void seize(const ids& taken, std::uint32_t as) {
+    for (unit_id id : taken) {
+      std::uint32_t nobody = 0;
+      expect(holders_.at(id).compare_exchange_strong(nobody, as, std::memory_order_relaxed),
+             "a unit was handed out that somebody holds");
+      content_.at(id) = ~std::uint32_t{0};
+    }
+  }
+  void yield(std::span<const unit_id> given) {
+    for (unit_id id : given) {
+      content_.at(id) = ~std::uint32_t{1};
+      expect(holders_.at(id).exchange(0, std::memory_order_relaxed) == exclusive,
+             "a reserved unit was held by somebody else too");
+    }
+  }
+
+  void reserve(dice& d, std::uint64_t owner, std::vector<ids>& mine) {
+    ids out(1 + d.below(3), no_unit);
+    if (!pool_.reserve(out, owner).ok()) return;
+    seize(out, exclusive);
+    mine.push_back(std::move(out));
+  }
+  ids pick(dice& d, std::vector<ids>& mine) {
+    std::swap(mine[d.below(static_cast<std::uint32_t>(mine.size()))], mine.back());
+    ids out = std::move(mine.back());
+    mine.pop_back();
+    return out;
+  }
+  void release(dice& d, std::uint64_t owner, std::vector<ids>& mine) {
+    if (mine.empty()) return;
+    const ids given = pick(d, mine);
+    yield(given);
+    expect(pool_.release(given, owner).ok(), "a right release was refused");
+  }
+  void replace(dice& d, std::uint64_t owner, std::vector<ids>& mine) {
+    if (mine.empty()) return;
+    const ids given = pick(d, mine);
+    yield(given);
+    ids out(1 + d.below(static_cast<std::uint32_t>(given.size())), no_unit);
+    expect(pool_.replace(given, owner, out, owner).ok(), "replace came up short");
+    seize(out, exclusive);
+    mine.push_back(std::move(out));
+  }
+  void attach(dice& d, std::uint64_t owner, std::vector<ids>& mine) {
+    checkpoint& c = checkpoints_.at(d.below(keys_max));
+    int none = 0;
+    if (mine.empty() || !c.state.compare_exchange_strong(none, 1, std::memory_order_acquire))
+      return;
+    const ids given = pick(d, mine);
+    std::copy(given.begin(), given.end(), c.units.begin());
+    c.count = static_cast<std::uint32_t>(given.size());
+    c.owner = owner;
+    c.state.store(2, std::memory_order_release);
+  }
+  void orphan(std::uint32_t k) {
+    checkpoint& c = checkpoints_.at(k);
+    int attached = 2;
+    if (!c.state.compare_exchange_strong(attached, 1, std::memory_order_acquire)) return;
+    const std::span<const unit_id> given(c.units.data(), c.count);
+    yield(given);
+    expect(pool_.release(given, c.owner).ok(), "a release within the hook was refused");
+    c.state.store(0, std::memory_order_release);
+  }
+
+  void allocate(dice& d, ids& shares) {
+    ids out(1 + d.below(2), no_unit);
+    if (d.below(8) == 0) {
+      out.assign(1, d.below(pool_.max_units()));
+      if (!pool_.allocate_at(out[0]).ok()) return;
+    } else if (!pool_.allocate(out).ok()) {
+      return;
+    }
+    seize(out, 1);
+    for (unit_id id : out) {
+      const std::uint32_t k = d.below(keys_max);
+      content_.at(id) = k;
+      if (d.below(4) != 0) expect(pool_.publish(id, key(k)).ok(), "publish was refused");
+      shares.push_back(id);
+    }
+  }
+  void claim(dice& d, ids& shares) {
+    const std::uint32_t k = d.below(keys_max);
+    const unit_id id = pool_.claim(key(k));
+    if (id == no_unit) return;
+    expect(holders_.at(id).fetch_add(1, std::memory_order_relaxed) < exclusive,
+           "a claimed unit is reserved");
+    expect(content_.at(id) == k, "a claimed unit holds other content");
+    if (d.below(4) == 0) expect(pool_.publish(id, key(k)).code() != status::invalid, "republish");
+    shares.push_back(id);
+  }
+  void free_some(dice& d, ids& shares) {
+    for (std::uint32_t n = 1 + d.below(2); n != 0 && !shares.empty(); --n) {
+      std::swap(shares[d.below(static_cast<std::uint32_t>(shares.size()))], shares.back());
+      const unit_id id = shares.back();
+      shares.pop_back();
+      expect(content_.at(id) < keys_max, "content changed under a share");
+      expect(holders_.at(id).fetch_sub(1, std::memory_order_relaxed) >= 1, "shares ran out");
+      expect(pool_.free(id, {d.below(2), 1 + d.below(100)}).ok(), "a right free was refused");
+    }
+  }
+
+  unit_pool& pool_;
+  std::array<std::atomic<std::uint32_t>, units_max> holders_{};
+  std::array<std::uint32_t, units_max> content_{};
+  std::array<checkpoint, keys_max> checkpoints_{};
+  std::atomic<bool> failed_{false};
+};
+
+TEST(UnitPoolStress, NoUnitHasTwoHoldersAndTheLedgerCloses) {
+  const cairn::test::yields injected;
+  for (std::uint64_t seed = 1; seed <= 6 && !::testing::Test::HasFailure(); ++seed) {
+    // From hardly enough for one reservation each to plenty.
+    const std::uint32_t units = seed % 3 == 0 ? 36 : seed % 3 == 1 ? 5 : 12;
+    auto pool = open(units);
+    ASSERT_NE(pool, nullptr);
+    world w(*pool);
+    cairn::test::together(threads, [&](std::uint32_t t) { w.run(t, seed, 20000); });
+    w.finish();
+    const auto n = pool->counts();
+    EXPECT_EQ(n.vacant + n.cached, units) << "seed " << seed;
+    expect_ledger_closes(*pool);
+  }
+}
+
+TEST(UnitPoolStress, OfManyPublishersOfOneKeyExactlyOneUnitIsNamed) {
+  const cairn::test::yields injected;
+  auto pool = open(threads * 3);
+  ASSERT_NE(pool, nullptr);
+  std::barrier step(threads);
+  std::atomic<bool> failed{false};
+  cairn::test::together(threads, [&](std::uint32_t t) {
+    for (std::uint32_t round = 0; round < 1500; ++round) {
+      ids mine(1 + t % 3, no_unit);
+      if (!pool->allocate(mine).ok()) failed = true;
+      step.arrive_and_wait();
+      for (unit_id id : mine)
+        if (!pool->publish(id, key(1)).ok()) failed = true;
+      // A second time: has it been superseded meanwhile, it is named anew.
+      if (round % 2 == 0 && !pool->publish(mine[0], key(1)).ok()) failed = true;
+      step.arrive_and_wait();
+      const unit_id named = pool->lookup(key(1));
+      if (pool->indexed() != 1 || named == no_unit || pool->inspect(named).key != key(1))
+        failed = true;
+      step.arrive_and_wait();
+      for (unit_id id : mine)
+        if (!pool->free(id).ok()) failed = true;
+      step.arrive_and_wait();
+      if (failed) return;
+    }
+  });
+  EXPECT_FALSE(failed);
+  expect_ledger_closes(*pool);
+}
+
+TEST(UnitPoolStress, AReservationIsReleasedByOneOfTwoThreads) {
+  const cairn::test::yields injected;
+  auto pool = open(6);
+  ASSERT_NE(pool, nullptr);
+  std::barrier step(2);
+  std::atomic<int> won{0};
+  ids held(4, no_unit);
+  cairn::test::together(2, [&](std::uint32_t t) {
+    for (int round = 0; round < 3000; ++round) {
+      if (t == 0 && !pool->reserve(held, 5).ok()) ADD_FAILURE() << "reserve";
+      step.arrive_and_wait();
+      ids out(4, no_unit);
+      if (t == 0 ? pool->release(held, 5).ok() : pool->replace(held, 5, out, 6).ok()) ++won;
+      if (out[0] != no_unit && !pool->release(out, 6).ok()) ADD_FAILURE() << "release";
+      step.arrive_and_wait();
+    }
+  });
+  EXPECT_EQ(won, 3000);
+  EXPECT_EQ(pool->free_units(), 6U);
+  expect_ledger_closes(*pool);
+}
+
+TEST(UnitPoolStress, ReservingNeverTakesPartAndReplaceNeverComesUpShort) {
+  const cairn::test::yields injected;
+  // Two reservations of 4 fit into 9 units, three do not.
+  auto pool = open(9);
+  ASSERT_NE(pool, nullptr);
+  std::atomic<std::uint32_t> held{0};
+  cairn::test::together(threads, [&](std::uint32_t t) {
+    for (int i = 0; i < 10000; ++i) {
+      ids units(4, no_unit);
+      if (!pool->reserve(units, t + 1).ok()) {
+        if (units != ids(4, no_unit)) ADD_FAILURE() << "a refusal handed out units";
+        continue;
+      }
+      if (held.fetch_add(4) + 4 > 9) ADD_FAILURE() << "more units than there are";
+      ids next(4, no_unit);
+      if (!pool->replace(units, t + 1, next, t + 11).ok()) ADD_FAILURE() << "replace came up short";
+      held.fetch_sub(4);
+      if (!pool->release(next, t + 11).ok()) ADD_FAILURE() << "release";
+    }
+  });
+  expect_ledger_closes(*pool);
+}
+
+TEST(UnitPoolStress, TheTopIsRetiredAndExtendedUnderReservations) {
+  const cairn::test::yields injected;
+  auto pool = open(8, 12);
+  ASSERT_NE(pool, nullptr);
+  std::atomic<std::uint32_t> moves{0};
+  cairn::test::together(threads, [&](std::uint32_t t) {
+    dice d(t + 1);
+    for (int i = 0; i < 10000; ++i) {
+      if (t != 0) {  // reserves, drops keys
+        ids units(1 + d.below(3), no_unit);
+        if (d.below(64) == 0) pool->clear_index();
+        if (!pool->reserve(units, t).ok()) continue;
+        if (!pool->release(units, t).ok()) ADD_FAILURE() << "release";
+        continue;
+      }
+      // Holds all live units, so that only it needs to know where one has moved.
+      ids mine(1 + d.below(2), no_unit);
+      if (!pool->allocate(mine).ok()) continue;
+      for (unit_id id : mine)
+        if (!pool->publish(id, key(d.below(keys_max))).ok()) ADD_FAILURE() << "publish";
+      const auto move = pool->begin_retire_top();
+      if (move.ok() && move->to != no_unit) {
+        ++moves;
+        for (unit_id& id : mine)
+          if (id == move->from) id = move->to;
+        if (!pool->finish_retire(*move).ok()) ADD_FAILURE() << "finish_retire";
+      }
+      for (unit_id id : mine)
+        if (!pool->free(id).ok()) ADD_FAILURE() << "free";
+      pool->extend(d.below(3));
+    }
+  });
+  EXPECT_GT(moves, 0U);
+  EXPECT_EQ(pool->counts().live + pool->counts().reserved, 0U);
+  expect_ledger_closes(*pool);
+}
+
+TEST(UnitPoolStress, CallersInErrorDoNotBreakTheLedger) {
+  const cairn::test::yields injected;
+  auto pool = open(6, 8);
+  ASSERT_NE(pool, nullptr);
+  cairn::test::together(threads, [&](std::uint32_t t) {
+    dice d(t + 100);
+    for (int i = 0; i < 20000; ++i) {
+      const unit_id id = d.below(9);
+      ids some(1 + d.below(2), id);
+      switch (d.below(12)) {
+        case 0:
+          (void)pool->reserve(some, 1);
+          break;
+        case 1:
+          if (some.size() == 2) some[1] = d.below(9);
+          (void)pool->release(some, 1);
+          break;
+        case 2:
+          (void)pool->allocate(some);
+          break;
+        case 3:
+        case 4:
+        case 5:
+          (void)pool->free(id, {0, d.below(9)});
+          break;
+        case 6:
+          (void)pool->publish(id, key(d.below(3)));
+          break;
+        case 7:
+          (void)pool->claim(key(d.below(3)));
+          break;
+        case 8:
+          (void)pool->claim_unit(id);
+          break;
+        case 9:
+          (void)pool->allocate_at(id);
+          break;
+        case 10:
+          if (d.below(8) == 0) pool->clear_index();
+          break;
+        default: {
+          const auto move = pool->begin_retire_top();
+          if (move.ok() && move->to != no_unit) (void)pool->finish_retire(*move);
+          (void)pool->extend(d.below(3));
+        }
+      }
+    }
+  });
+  // Whatever was lost to whom: the books balance, and what is free can be had.
+  expect_ledger_closes(*pool);
+}
+
+}  // namespace
