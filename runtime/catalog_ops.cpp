@@ -113,6 +113,10 @@ result<copy_op> catalog::begin_restore(const checkpoint_key& key, slot_id slot) 
   return s.describe(op, id, copy_kind::restore, slot, now);
 }
 
+void catalog::submitted(op_id op) noexcept {
+  state_->ops.submitted(op);
+}
+
 bool catalog::take(op_id op) noexcept {
   return state_->ops.take(op);
 }

@@ -82,6 +82,7 @@ result<std::unique_ptr<runtime>> runtime::open(runtime_options opts, backend& de
   keys.max_ops = opts.max_ops;
   keys.max_pins = opts.max_pins;
   keys.max_threads = opts.max_threads;
+  keys.staged = true;
   keys.policy = std::move(opts.policy);
   auto records = catalog::open(std::move(keys), *pool);
   if (!records) return records.why();

@@ -66,6 +66,7 @@ void runtime::state::hand_over(copy_op& op, fence_token token, std::int64_t begi
   header.slot_sequence = slot_sequences[header.slot].fetch_add_relaxed(1) + 1;
   const std::int64_t handing = now_ns();
   for (auto& c : copiers) c->enqueue(op);
+  records->submitted(header.op);  // staged: nobody could cancel it so far
   const std::int64_t handed = now_ns();
   latencies.wakes.add(handed - handing);
   latencies.submit.add(handed - begin_ns);

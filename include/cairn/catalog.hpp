@@ -49,6 +49,7 @@ struct catalog_options {
   std::uint32_t max_ops = 4096;             ///< operations in flight or observed
   std::uint32_t max_pins = 1024;            ///< bare pins at once
   std::uint32_t max_threads = 64;           ///< threads inside begin_store at once
+  bool staged = false;  ///< an op cannot be cancelled before `submitted` was called for it
   std::unique_ptr<eviction_policy> policy;  ///< null: make_lru_policy()
 };
 
@@ -131,6 +132,9 @@ class catalog {
   /// Starts a restore of `key` into `slot`; pins the record and marks it used. Errors:
   /// not_found; limit; invalid slot; closed.
   result<copy_op> begin_restore(const checkpoint_key& key, slot_id slot);
+  /// Staged catalogs: the op is in every rank's queue, and may be cancelled from now on. Until
+  /// then its units stay its own, so they can be read while the op is handed over.
+  void submitted(op_id op) noexcept;
   /// The op is handed to a device from now on; false when it was cancelled or has ended.
   /// Any number of ranks may take one op.
   bool take(op_id op) noexcept;
