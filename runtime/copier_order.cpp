@@ -94,10 +94,13 @@ status copier::close(deadline until) noexcept {
   copier_core& core = state_->core;
   core.gate.close();
   core.bell.ring();
+  // What a lost device was doing may never be proven over: no use in waiting for that.
   const auto over = [&] {
-    return core.gate.shut() && core.outstanding() == 0 && core.unproven.load_acquire() == 0;
+    return core.gate.shut() && core.outstanding() == 0 &&
+           (core.unproven.load_acquire() == 0 || core.gate.lost());
   };
-  if (state_->await(over, until)) return status::ok;
+  if (state_->await(over, until))
+    return core.unproven.load_acquire() == 0 ? status::ok : status::timed_out;
 
   core.abandon.store_release(true);
   core.bell.ring();

@@ -46,6 +46,7 @@ class faulty_device final : public device {
   std::atomic<bool> launch_then_fail{false};  ///< a failing launch is passed on nevertheless
   std::atomic<bool> capture{false};
   std::atomic<bool> poll{false};
+  std::atomic<bool> quiet{false};  ///< write nothing down
 
   struct launch_note {
     stream* on;
@@ -101,9 +102,7 @@ class faulty_device final : public device {
     if (gone.load()) return status::device_lost;
     const status code = launches.next();
     if (code != status::ok && !launch_then_fail.load()) return code;
-    launch_note note{&on, kind, {}, tasks.data()};
-    for (const copy_task& each : tasks) note.slots.push_back(each.slot);
-    notes_.push_back(std::move(note));
+    if (!quiet.load()) write_down(on, kind, tasks);
     const status real = real_.launch(on, plan, kind, tasks, report);
     return code == status::ok ? real : code;
   }
@@ -113,6 +112,12 @@ class faulty_device final : public device {
   bool polls() const noexcept override { return poll.load() || real_.polls(); }
 
  private:
+  void write_down(stream& on, copy_kind kind, std::span<const copy_task> tasks) {
+    launch_note note{&on, kind, {}, tasks.data()};
+    for (const copy_task& each : tasks) note.slots.push_back(each.slot);
+    notes_.push_back(std::move(note));
+  }
+
   device& real_;
   std::vector<stream*> streams_;
   std::vector<launch_note> notes_;
