@@ -1,5 +1,7 @@
 // The host backend: devices whose streams are threads of this process. Checks what it is given
 // and hands it to lanes; knows nothing of what a copy means.
+#include <sys/mman.h>
+
 #include <cairn/backend.hpp>
 #include <cstddef>
 #include <exception>
@@ -18,13 +20,15 @@ namespace cairn {
 namespace detail {
 namespace {
 
-/// Large blocks start on a page of 2 MiB, so that the system may back them with such pages.
+/// Large blocks start on a page of 2 MiB and ask to be backed by such pages: an image is
+/// scattered over hundreds of places, and each is a walk of the page tables otherwise.
 class host_memory final : public memory_block {
  public:
   explicit host_memory(std::size_t bytes)
       : alignment_{bytes < large_page ? sync::cache_line : large_page} {
     data_ = static_cast<std::byte*>(::operator new(bytes, alignment_));
     size_ = bytes;
+    if (bytes >= large_page) madvise(data_, bytes, MADV_HUGEPAGE);  // advice: may be refused
   }
   ~host_memory() override { ::operator delete(data_, alignment_); }
   host_memory(const host_memory&) = delete;

@@ -72,19 +72,20 @@ inline const geometry& geometry_named(const std::string& name) {
 class modelled_block {
  public:
   modelled_block(device& on, std::size_t bytes, std::uint64_t seed)
-      : block_(std::move(on.allocate_pinned(bytes)).value()), model_(bytes) {
+      : block_(std::move(on.allocate_pinned(bytes)).value()),
+        model_(std::move(on.allocate_pinned(bytes)).value()) {
     std::uint64_t state = seed;
     for (std::size_t i = 0; i < bytes; i += sizeof(state)) {
       state = state * 6364136223846793005U + 1442695040888963407U;
       const std::uint64_t mixed = state ^ (state >> 29);
-      std::memcpy(&model_[i], &mixed, std::min(sizeof(mixed), bytes - i));
+      std::memcpy(model_->data() + i, &mixed, std::min(sizeof(mixed), bytes - i));
     }
-    std::memcpy(block_->data(), model_.data(), bytes);
+    std::memcpy(block_->data(), model_->data(), bytes);
   }
   [[nodiscard]] std::byte* data() const { return block_->data(); }
   /// The model's byte at the same place as `real`.
   [[nodiscard]] std::byte* model(const std::byte* real) {
-    return model_.data() + (real - block_->data());
+    return model_->data() + (real - block_->data());
   }
   /// Changes a byte range in memory and model alike.
   void scribble(std::byte* real, std::size_t bytes, std::uint8_t salt) {
@@ -93,16 +94,17 @@ class modelled_block {
     std::memcpy(model(real), real, bytes);
   }
   [[nodiscard]] testing::AssertionResult matches(const char* what) const {
-    if (std::memcmp(block_->data(), model_.data(), model_.size()) == 0)
-      return testing::AssertionSuccess();
-    const auto at = std::mismatch(model_.begin(), model_.end(), block_->data()).first;
-    return testing::AssertionFailure() << what << ": first wrong byte at offset "
-                                       << (at - model_.begin()) << " of " << model_.size();
+    const std::byte* const begin = model_->data();
+    const std::byte* const end = begin + model_->size();
+    if (std::memcmp(block_->data(), begin, model_->size()) == 0) return testing::AssertionSuccess();
+    const std::byte* const at = std::mismatch(begin, end, block_->data()).first;
+    return testing::AssertionFailure()
+           << what << ": first wrong byte at offset " << (at - begin) << " of " << model_->size();
   }
 
  private:
   std::unique_ptr<memory_block> block_;
-  std::vector<std::byte> model_;
+  std::unique_ptr<memory_block> model_;
 };
 
 /// Units and slots of one rank. Regions are arrays of their own; the segments of a slot lie

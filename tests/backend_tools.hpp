@@ -1,0 +1,78 @@
+// What tests of a backend need: a factory, an event with its doorbell, a gate that holds up a
+// stream. No test waits for time to pass; deadlines are reached only by failing tests.
+#pragma once
+
+#include <cairn/backend.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <semaphore>
+#include <thread>
+#include <utility>
+
+namespace cairn::tests {
+
+struct backend_factory {
+  const char* name;
+  result<std::unique_ptr<backend>> (*make)();
+  friend std::ostream& operator<<(std::ostream& out, const backend_factory& f) {
+    return out << f.name;
+  }
+};
+
+/// How long a test waits for what must come. Reached only by a failing test.
+inline deadline soon() {
+  return clock::now() + std::chrono::seconds(20);
+}
+
+/// An event and its doorbell.
+class awaited_event {
+ public:
+  explicit awaited_event(device& on)
+      : on_(on), event_(std::move(on.create_event(&bell_)).value()) {}
+  [[nodiscard]] event& get() { return *event_; }
+  [[nodiscard]] event_state state() const { return on_.query(*event_); }
+  /// Sleeps on the doorbell, or polls where the backend has none; false after a long time.
+  [[nodiscard]] bool fires() {
+    const deadline until = soon();
+    while (clock::now() < until) {
+      const std::uint32_t seen = bell_.seen();
+      if (state() != event_state::pending) return state() == event_state::fired;
+      if (on_.polls()) {
+        std::this_thread::yield();
+      } else {
+        bell_.wait(seen, until);
+      }
+    }
+    return false;
+  }
+  [[nodiscard]] doorbell& bell() { return bell_; }
+
+ private:
+  device& on_;
+  doorbell bell_;  // outlives the event
+  std::unique_ptr<event> event_;
+};
+
+/// Holds up a stream until opened.
+class gate {
+ public:
+  status close(device& d, stream& on) {
+    return d.call(
+        on, [](void* self) { static_cast<gate*>(self)->pass(); }, this);
+  }
+  void open() { open_.release(); }
+  /// True once the stream has come to the gate.
+  [[nodiscard]] bool reached() { return reached_.try_acquire_until(soon()); }
+
+ private:
+  void pass() {
+    reached_.release();
+    static_cast<void>(open_.try_acquire_until(soon()));
+  }
+  std::counting_semaphore<> reached_{0};
+  std::counting_semaphore<> open_{0};
+};
+
+}  // namespace cairn::tests
