@@ -163,6 +163,7 @@ class catalog {
     }
     if (!can_have(needed + static_cast<std::uint32_t>(from_cache.size()), pinned))
       answer.refusals.insert(status::no_room);
+    if (resumed == 0) answer.refusals.erase(status::limit);  // no op is needed
     if (!answer.ok()) return answer;
 
     for (std::uint32_t i = 0; i < resumed; ++i) answer.units.push_back(pool_.claim(keys[i]));

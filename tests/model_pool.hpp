@@ -70,9 +70,10 @@ class pool {
   std::uint32_t leaving() const { return count(place::leaving); }
   std::uint32_t indexed() const { return static_cast<std::uint32_t>(index_.size()); }
   unit inspect(unit_id id) const { return id < units_.size() ? units_[id] : unit{}; }
+  /// The unit that holds the content; one that is leaving cannot be claimed any more.
   unit_id lookup(const checkpoint_key& key) const {
-    auto found = index_.find(key);
-    return found == index_.end() ? no_unit : found->second;
+    unit_id id = named(key);
+    return is(id, place::leaving) ? no_unit : id;
   }
 
   // ---- reservations ---------------------------------------------------------------
@@ -173,6 +174,7 @@ class pool {
   // ---- size -----------------------------------------------------------------------
   std::uint32_t extend(std::uint32_t count) {
     std::uint32_t added = 0;
+    if (leaving() > 0) return 0;  // the top is spoken for
     for (; added < count && total_ < max_units(); ++added) make_free(total_++);
     return added;
   }
@@ -180,6 +182,7 @@ class pool {
   retire_answer begin_retire_top() {
     if (total_ == 0) return {status::invalid, no_unit, no_unit};
     unit_id top = total_ - 1;
+    if (leaving() > 0) return {status::busy, no_unit, no_unit};
     if (is_free(top)) {
       --total_;
       take(top);
@@ -193,11 +196,16 @@ class pool {
     return {status::ok, top, to};
   }
 
-  /// Ends a move that begin_retire_top began: the content, under its key, is at `to`.
+  /// Ends a move that begin_retire_top began: the content, under its key, is at `to`, unless
+  /// that bears newer content by now.
   status finish_retire(unit_id from, unit_id to) {
     if (!is(from, place::leaving) || !is(to, place::live)) return status::invalid;
-    units_[to].key = units_[from].key;
-    if (units_[to].key && lookup(*units_[to].key) == from) index_[*units_[to].key] = to;
+    std::optional<checkpoint_key> key = units_[from].key;
+    bool indexed = drop_key(from);
+    if (key && !units_[to].key) {
+      units_[to].key = key;
+      if (indexed) index_[*key] = to;
+    }
     units_[from] = unit{};
     --total_;
     return status::ok;
@@ -209,6 +217,11 @@ class pool {
   std::uint32_t count(place where) const {
     auto matches = [where](const unit& each) { return each.where == where; };
     return static_cast<std::uint32_t>(std::count_if(units_.begin(), units_.end(), matches));
+  }
+
+  unit_id named(const checkpoint_key& key) const {
+    auto found = index_.find(key);
+    return found == index_.end() ? no_unit : found->second;
   }
 
   /// Vacant units first, lowest id first; then cached ones, least recently freed first.
@@ -231,7 +244,7 @@ class pool {
   /// The unit bears no key any more. Returns whether the index named it.
   bool drop_key(unit_id id) {
     std::optional<checkpoint_key> key = std::exchange(units_[id].key, std::nullopt);
-    if (!key || lookup(*key) != id) return false;
+    if (!key || named(*key) != id) return false;
     index_.erase(*key);
     return true;
   }
