@@ -1,0 +1,444 @@
+// The runtime as an engine sees it: tickets, ranks, room, order, slots that change hands. All
+// on manual devices, so every interleaving is the test's own.
+#include "tests/runtime_fixture.hpp"
+
+namespace cairn::tests {
+namespace {
+
+TEST(Runtime, OpenRefusesWhatDoesNotFitTogether) {
+  faulty_backend devices({1, 1, true, 64});
+  tiny_memory a(12, 8);
+  tiny_memory fewer_units(9, 8);
+  tiny_memory fewer_slots(12, 4);
+  const auto with = [&](auto change) {
+    runtime_options opts;
+    opts.shape = runtime_rig::shape();
+    opts.ranks = {a.memory};
+    opts.threaded = false;
+    change(opts);
+    return runtime::open(std::move(opts), devices).code();
+  };
+  EXPECT_EQ(with([](auto&) {}), status::ok);
+  EXPECT_EQ(with([](auto& o) { o.ranks.clear(); }), status::invalid);
+  EXPECT_EQ(with([](auto& o) { o.shape.layout_id.clear(); }), status::invalid);
+  EXPECT_EQ(with([&](auto& o) { o.ranks.push_back(a.memory); }), status::invalid) << "one device";
+  EXPECT_EQ(with([](auto& o) { o.compute_streams = 0; }), status::invalid);
+  EXPECT_EQ(with([](auto& o) { o.compute_streams = max_compute_streams + 1; }), status::invalid);
+  EXPECT_EQ(with([](auto& o) { o.units = 13; }), status::invalid);
+  EXPECT_EQ(with([](auto& o) { o.max_ops = 0; }), status::invalid);
+  EXPECT_EQ(with([](auto& o) { o.store_depth = 0; }), status::invalid);
+  EXPECT_EQ(with([](auto& o) { o.max_sequences = 0; }), status::invalid);
+  EXPECT_EQ(with([](auto& o) { o.ranks[0].slots = 0; }), status::invalid);
+  const auto pool =
+      std::move(*unit_pool::open({.units = 12, .max_units = 13, .compute_streams = 1}));
+  EXPECT_EQ(with([&](auto& o) { o.pool = pool.get(); }), status::invalid);
+
+  faulty_backend two({2, 1, true, 64});
+  for (tiny_memory* other : {&fewer_units, &fewer_slots}) {
+    runtime_options opts;
+    opts.shape = runtime_rig::shape();
+    opts.ranks = {a.memory, other->memory};
+    EXPECT_EQ(runtime::open(std::move(opts), two).code(), status::invalid);
+  }
+}
+
+TEST(Runtime, StoreThenRestoreBringsTheBytesBack) {
+  runtime_rig rig({.ranks = 2});
+  rig.keep(7, 0);
+  rig.write(0, 99);
+  auto restored = rig.rt->restore(key_of(7), 3, 1);
+  ASSERT_TRUE(restored.ok());
+  EXPECT_FALSE(rig.holds(3, 7));
+  rig.run();
+  EXPECT_EQ(restored->code(), status::ok);
+  EXPECT_TRUE(rig.holds(3, 7));
+  EXPECT_EQ(rig.rt->latencies().store.count(), 1U);
+  EXPECT_EQ(rig.rt->latencies().restore.count(), 1U);
+  EXPECT_EQ(rig.rt->latencies().submit.count(), 2U);
+  rig.expect_ledger(0);
+}
+
+TEST(Runtime, RefusesImpossibleCallsWithAReason) {
+  runtime_rig rig;
+  EXPECT_EQ(rig.rt->store(key_of(1), 8, 0).code(), status::invalid);
+  EXPECT_EQ(rig.rt->store(key_of(1), 0, 2).code(), status::invalid);
+  EXPECT_EQ(rig.rt->restore(key_of(1), no_slot, 0).code(), status::invalid);
+  EXPECT_EQ(rig.rt->restore(key_of(1), 0, 0).code(), status::not_found);
+  EXPECT_EQ(rig.rt->mark(2).code(), status::invalid);
+  EXPECT_EQ(rig.rt->attach(1, 0, rig.compute(0, 0)).code(), status::invalid);
+  EXPECT_EQ(rig.rt->release_slot(8, 0), 0U);
+  EXPECT_EQ(rig.rt->order_after(0, ticket(), clock::now()), status::invalid);
+  const auto first = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(rig.rt->store(key_of(1), 1, 0).code(), status::duplicate);
+  rig.run();
+  EXPECT_EQ(rig.rt->store(key_of(1), 1, 0).code(), status::duplicate);
+  EXPECT_EQ(rig.rt->records().fates().dropped_total(), 0U) << "a call's answer is not a drop";
+}
+
+TEST(Ticket, TellsPendingThenHowItEnded) {
+  runtime_rig rig;
+  EXPECT_EQ(ticket().code(), status::stale);
+  EXPECT_EQ(ticket().wait(clock::now()), status::stale);
+  EXPECT_FALSE(ticket().cancel());
+  auto stored = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_TRUE(stored->valid());
+  EXPECT_EQ(stored->code(), status::pending);
+  EXPECT_EQ(stored->wait(clock::now()), status::pending);
+  ticket moved = std::move(*stored);
+  EXPECT_FALSE(stored->valid());
+  rig.run();
+  EXPECT_EQ(moved.code(), status::ok);
+  EXPECT_EQ(moved.wait(runtime_rig::soon()), status::ok);
+  EXPECT_FALSE(moved.cancel());
+  moved = ticket();
+  EXPECT_FALSE(moved.valid());
+  EXPECT_EQ(rig.rt->records().counts().ops, 0U) << "nobody observes it any more";
+}
+
+TEST(Ticket, OutlivedByItsOp) {
+  runtime_rig rig;
+  { ASSERT_TRUE(rig.rt->store(key_of(1), 0, 0).ok()); }
+  rig.run();
+  EXPECT_TRUE(rig.rt->records().contains(key_of(1)));
+  EXPECT_EQ(rig.rt->records().counts().ops, 0U);
+}
+
+TEST(Ranks, ReadyOnlyWhenEveryRankHasReported) {
+  runtime_rig rig({.ranks = 3});
+  auto stored = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  for (const rank_id done : {2U, 0U}) {
+    for (bool any = true; any;) {
+      any = rig.rt->rank(done).pump();
+      while (rig.devices.step()) any = true;
+    }
+    EXPECT_EQ(rig.rt->rank(done).outstanding(), 0U);
+    EXPECT_FALSE(rig.rt->records().contains(key_of(1)));
+    EXPECT_EQ(stored->code(), status::pending);
+  }
+  EXPECT_EQ(rig.rt->drain(clock::now()), status::timed_out);
+  rig.run();
+  EXPECT_TRUE(rig.rt->records().contains(key_of(1)));
+  EXPECT_EQ(stored->code(), status::ok);
+  EXPECT_EQ(rig.rt->drain(clock::now()), status::ok);
+}
+
+TEST(Ranks, OneFailureUnwindsAfterAllHaveReported) {
+  runtime_rig rig({.ranks = 2});
+  rig.devices.faulty(1).launches.at(1, status::failed);
+  auto stored = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  for (bool any = true; any;) any = rig.rt->rank(1).pump();
+  EXPECT_EQ(stored->code(), status::pending);
+  EXPECT_EQ(rig.rt->own_pool()->counts().reserved, 3U) << "rank 0 may still write";
+  rig.run();
+  EXPECT_EQ(stored->code(), status::failed);
+  EXPECT_FALSE(rig.rt->records().contains_or_copying(key_of(1)));
+  EXPECT_EQ(rig.rt->own_pool()->counts().reserved, 0U);
+  EXPECT_EQ(rig.rt->records().fates().failed, 1U);
+  EXPECT_EQ(rig.rt->latencies().store.count(), 0U);
+  rig.keep(1);  // the next store of the key works
+}
+
+TEST(Ranks, LostDeviceFailsWhatIsOutAndRefusesMore) {
+  runtime_rig rig({.ranks = 2});
+  rig.keep(5);
+  auto stored = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  rig.devices.faulty(1).gone = true;
+  rig.run();
+  EXPECT_EQ(stored->code(), status::device_lost);
+  EXPECT_EQ(rig.rt->store(key_of(2), 1, 0).code(), status::device_lost);
+  EXPECT_EQ(rig.rt->restore(key_of(5), 1, 0).code(), status::device_lost);
+  EXPECT_EQ(rig.rt->mark(0).code(), status::device_lost);
+  ASSERT_TRUE(rig.rt->sequences().set_slot(0, 0).ok());
+  ASSERT_TRUE(rig.rt->sequences().file(0, key_of(3)).ok());
+  EXPECT_EQ(rig.rt->drain_boundaries(0), 0U);
+  EXPECT_EQ(rig.dropped(drop_reason::no_room), 1U);
+  EXPECT_TRUE(rig.rt->rank(0).try_room(copy_kind::store, 32)) << "refusals gave their room back";
+  rig.rt->rank(0).give_room(copy_kind::store, 32);
+  EXPECT_EQ(rig.rt->records().counts().ops, 1U) << "the ticket's";
+}
+
+TEST(Room, FullOnOneRankTakesNothingOnTheOthers) {
+  runtime_rig rig({.ranks = 3});
+  ASSERT_TRUE(rig.rt->rank(1).try_room(copy_kind::store, 32));
+  EXPECT_EQ(rig.rt->store(key_of(1), 0, 0).code(), status::queue_full);
+  for (const rank_id r : {0U, 2U}) {
+    EXPECT_TRUE(rig.rt->rank(r).try_room(copy_kind::store, 32));
+    rig.rt->rank(r).give_room(copy_kind::store, 32);
+  }
+  EXPECT_EQ(rig.rt->records().fates().kept, 0U);
+  EXPECT_EQ(rig.rt->records().fates().dropped_total(), 0U);
+  // As a boundary it is lost, and counted.
+  ASSERT_TRUE(rig.rt->sequences().set_slot(0, 0).ok());
+  ASSERT_TRUE(rig.rt->sequences().file(0, key_of(1)).ok());
+  EXPECT_EQ(rig.rt->drain_boundaries(0), 0U);
+  EXPECT_EQ(rig.dropped(drop_reason::queue_full), 1U);
+  rig.rt->rank(1).give_room(copy_kind::store, 32);
+  rig.keep(1);
+  // Full of restores.
+  ASSERT_TRUE(rig.rt->rank(2).try_room(copy_kind::restore, 32));
+  EXPECT_EQ(rig.rt->restore(key_of(1), 0, 0).code(), status::queue_full);
+  EXPECT_TRUE(rig.rt->records().counts().ops == 0);
+  rig.rt->rank(2).give_room(copy_kind::restore, 32);
+}
+
+TEST(Room, RefusedBeginGivesItsRoomBack) {
+  runtime_rig rig({.ranks = 2, .units = 3});
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(rig.rt->restore(key_of(9), 0, 0).code(), status::not_found);
+  }
+  rig.keep(1);
+  auto pinned = rig.rt->restore(key_of(1), 1, 0);
+  ASSERT_TRUE(pinned.ok());
+  for (std::uint64_t n = 2; n < 100; ++n) {
+    EXPECT_EQ(rig.rt->store(key_of(n), 0, 0).code(), status::no_room);
+  }
+  rig.run();
+  for (const rank_id r : {0U, 1U}) {
+    EXPECT_TRUE(rig.rt->rank(r).try_room(copy_kind::store, 32));
+    EXPECT_TRUE(rig.rt->rank(r).try_room(copy_kind::restore, 32));
+    rig.rt->rank(r).give_room(copy_kind::store, 32);
+    rig.rt->rank(r).give_room(copy_kind::restore, 32);
+  }
+}
+
+TEST(Cancel, OnlyBeforeAnyRankTookTheOp) {
+  runtime_rig rig({.ranks = 2});
+  auto queued = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(queued.ok());
+  EXPECT_TRUE(queued->cancel());
+  EXPECT_FALSE(queued->cancel());
+  EXPECT_EQ(queued->code(), status::cancelled);
+  EXPECT_EQ(rig.rt->own_pool()->counts().reserved, 0U);
+  EXPECT_EQ(rig.rt->rank(1).outstanding(), 1U) << "both ranks still have it queued";
+  rig.run();
+  EXPECT_EQ(rig.rt->drain(clock::now()), status::ok);
+
+  auto taken = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(taken.ok());
+  (void)rig.rt->rank(1).pump();
+  EXPECT_FALSE(taken->cancel());
+  rig.run();
+  EXPECT_EQ(taken->code(), status::ok);
+  EXPECT_EQ(rig.rt->records().fates().cancelled, 1U);
+}
+
+TEST(Cancel, ManyCancelledOpsLeaveNothingBehind) {
+  runtime_rig rig({.ranks = 2});
+  for (std::uint64_t n = 0; n < 30; ++n) {
+    auto stored = rig.rt->store(key_of(n), static_cast<slot_id>(n % 8), 0);
+    ASSERT_TRUE(stored.ok()) << stored.why().message();
+    EXPECT_TRUE(stored->cancel());
+  }
+  rig.keep(77, 3);  // behind cancelled ops on its slot, whose indices it reuses
+  EXPECT_EQ(rig.rt->own_pool()->counts().reserved, 3U);
+  rig.expect_ledger(0);
+}
+
+TEST(Slots, ReleaseCancelsWhatIsQueuedForTheSlotOnly) {
+  runtime_rig rig;
+  rig.keep(1);
+  auto restore = rig.rt->restore(key_of(1), 2, 0);
+  auto store = rig.rt->store(key_of(2), 2, 0);
+  auto other = rig.rt->store(key_of(3), 4, 0);
+  ASSERT_TRUE(restore.ok() && store.ok() && other.ok());
+  EXPECT_EQ(rig.rt->release_slot(2, 0), 2U);
+  EXPECT_EQ(restore->code(), status::cancelled);
+  EXPECT_EQ(store->code(), status::cancelled);
+  EXPECT_EQ(other->code(), status::pending);
+  rig.run();
+  EXPECT_EQ(other->code(), status::ok);
+  rig.expect_ledger(0);
+}
+
+TEST(Slots, NextTenantsCopyRunsBehindTheComputeOfTheRelease) {
+  runtime_rig rig;
+  rig.keep(1);
+  // The old tenant's last kernel, on compute stream 1, still writes the slot.
+  std::function<void()> late = [&] { rig.write(2, 50); };
+  rig.enqueue(0, 1, late);
+  EXPECT_EQ(rig.rt->release_slot(2, 1), 0U);
+  auto restored = rig.rt->restore(key_of(1), 2, 0);  // the new tenant computes on stream 0
+  ASSERT_TRUE(restored.ok());
+  // Everything but compute stream 1 runs.
+  for (bool any = true; any;) {
+    any = rig.rt->pump();
+    while (rig.devices.step(rig.compute(0, 0))) any = true;
+    for (std::uint32_t s = 0; s < 3; ++s)
+      while (rig.devices.step(rig.copy_stream(0, s))) any = true;
+  }
+  EXPECT_EQ(restored->code(), status::pending);
+  rig.run();
+  EXPECT_EQ(restored->code(), status::ok);
+  EXPECT_TRUE(rig.holds(2, 1));
+}
+
+TEST(Slots, StoreReadsWhatTheComputeStreamLeavesAtTheCall) {
+  runtime_rig rig({.ranks = 2});
+  std::function<void()> first = [&] { rig.write(0, 1); };
+  rig.enqueue(0, 0, first);
+  rig.enqueue(1, 0, first);
+  auto stored = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  for (bool any = true; any;) {
+    any = rig.rt->pump();
+    for (const rank_id r : {0U, 1U})
+      for (std::uint32_t s = 0; s < 3; ++s)
+        while (rig.devices.step(rig.copy_stream(r, s))) any = true;
+  }
+  EXPECT_EQ(stored->code(), status::pending) << "it waits for compute on its own rank";
+  rig.run();
+  rig.write(0, 60);
+  auto restored = rig.rt->restore(key_of(1), 0, 0);
+  ASSERT_TRUE(restored.ok());
+  rig.run();
+  EXPECT_TRUE(rig.holds(0, 1));
+}
+
+// Without the order, the compute streams, which come first, run before the copy.
+TEST(OrderAfter, LaterComputeSeesTheRestoredBytesOnEveryRank) {
+  runtime_rig rig({.ranks = 2});
+  rig.keep(1);
+  rig.write(3, 80);
+  auto restored = rig.rt->restore(key_of(1), 3, 0);
+  ASSERT_TRUE(restored.ok());
+  EXPECT_EQ(rig.rt->order_after(1, *restored, runtime_rig::soon()), status::ok);
+  bool seen[2] = {};
+  std::function<void()> look[2];
+  for (const rank_id r : {0U, 1U}) {
+    look[r] = [&rig, &seen, r] { seen[r] = rig.memory[r]->holds(3, 1 + 1000 * r); };
+    rig.enqueue(r, 1, look[r]);
+  }
+  rig.run();
+  EXPECT_TRUE(seen[0]);
+  EXPECT_TRUE(seen[1]);
+  // It has ended: nothing to wait for.
+  EXPECT_EQ(rig.rt->order_after(1, *restored, clock::now()), status::ok);
+}
+
+TEST(OrderAfter, SlotFormCoversEveryOpOnTheSlot) {
+  runtime_rig rig;
+  rig.write(3, 1);
+  auto stored = rig.rt->store(key_of(1), 3, 0);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_EQ(rig.rt->order_after_slot(1, 3, runtime_rig::soon()), status::ok);
+  std::function<void()> overwrite = [&] { rig.write(3, 90); };
+  rig.enqueue(0, 1, overwrite);
+  rig.run();
+  auto restored = rig.rt->restore(key_of(1), 5, 0);
+  ASSERT_TRUE(restored.ok());
+  rig.run();
+  EXPECT_TRUE(rig.holds(5, 1)) << "the store read the slot before the later compute wrote it";
+  EXPECT_EQ(rig.rt->order_after_slot(1, 99, clock::now()), status::invalid);
+  EXPECT_EQ(rig.rt->order_after_slot(7, 3, clock::now()), status::invalid);
+}
+
+TEST(OrderAfter, OpThatIsNotLaunchedTimesOutAndOrdersNothing) {
+  runtime_rig rig;
+  auto stored = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_EQ(rig.rt->order_after(1, *stored, clock::now()), status::timed_out);
+  EXPECT_TRUE(stored->cancel());
+  rig.run();
+  EXPECT_EQ(rig.rt->order_after(1, *stored, clock::now()), status::ok) << "it has ended";
+}
+
+TEST(Boundaries, DrainStoresAndForgetsTheTickets) {
+  runtime_rig rig({.ranks = 2});
+  for (const sequence_id s : {0U, 1U, 2U}) {
+    ASSERT_TRUE(rig.rt->sequences().set_slot(s, s).ok());
+    rig.write(s, s + 1);
+    ASSERT_TRUE(rig.rt->sequences().file(s, key_of(s + 1)).ok());
+  }
+  rig.devices.faulty(1).capture = true;
+  EXPECT_EQ(rig.rt->drain_boundaries(0), 0U);
+  EXPECT_EQ(rig.rt->sequences().pending(), 3U) << "a capturing stream is no reason to drop";
+  rig.devices.faulty(1).capture = false;
+  EXPECT_EQ(rig.rt->drain_boundaries(9), 0U);
+  EXPECT_EQ(rig.rt->drain_boundaries(0), 3U);
+  EXPECT_EQ(rig.rt->drain_boundaries(0), 0U);
+  rig.run();
+  EXPECT_EQ(rig.rt->records().counts().ready, 3U);
+  EXPECT_EQ(rig.rt->records().counts().ops, 0U);
+  auto restored = rig.rt->restore(key_of(2), 7, 0);
+  ASSERT_TRUE(restored.ok());
+  rig.run();
+  EXPECT_TRUE(rig.holds(7, 2));
+}
+
+TEST(Boundaries, OrphanedWhenTheirKvIsTaken) {
+  runtime_rig rig({.units = 8});
+  unit_pool& pool = *rig.rt->own_pool();
+  std::vector<unit_id> kv(2);
+  ASSERT_TRUE(rig.rt->records().allocate(kv).ok());
+  ASSERT_TRUE(pool.publish(kv[0], key_of(1)).ok());
+  ASSERT_TRUE(pool.publish(kv[1], key_of(2)).ok());
+  rig.keep(1);
+  ASSERT_TRUE(rig.rt->sequences().set_slot(0, 0).ok());
+  ASSERT_TRUE(rig.rt->sequences().file(0, key_of(2)).ok());
+  const auto freed_at = rig.rt->mark(0);
+  ASSERT_TRUE(freed_at.ok());
+  ASSERT_TRUE(pool.free(kv[1], *freed_at).ok());
+  ASSERT_TRUE(pool.free(kv[0], *freed_at).ok());
+  // Three vacant units and two cached ones are free; the next four take the older cached one.
+  std::vector<unit_id> fresh(4);
+  ASSERT_TRUE(rig.rt->records().allocate(fresh).ok());
+  EXPECT_EQ(rig.rt->sequences().pending(), 0U);
+  EXPECT_EQ(rig.rt->records().fates().orphaned, 1U);
+  EXPECT_TRUE(rig.rt->records().contains(key_of(1)));
+  std::vector<unit_id> one(1);
+  ASSERT_TRUE(rig.rt->records().allocate(one).ok());
+  EXPECT_FALSE(rig.rt->records().contains(key_of(1)));
+  EXPECT_EQ(rig.rt->records().fates().orphaned, 2U);
+  EXPECT_EQ(rig.rt->records().fates().evicted, 0U);
+}
+
+TEST(Runtimes, TwoInOneProcessDoNotMeet) {
+  runtime_rig a;
+  runtime_rig b({.ranks = 2});
+  a.write(0, 1);
+  b.write(0, 2);
+  auto in_a = a.rt->store(key_of(1), 0, 0);
+  auto in_b = b.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(in_a.ok() && in_b.ok());
+  a.run();
+  EXPECT_EQ(in_a->code(), status::ok);
+  EXPECT_EQ(in_b->code(), status::pending);
+  EXPECT_FALSE(b.rt->records().contains(key_of(1)));
+  b.run();
+  auto from_b = b.rt->restore(key_of(1), 4, 0);
+  ASSERT_TRUE(from_b.ok());
+  b.run();
+  EXPECT_TRUE(b.holds(4, 2));
+  // And on one backend, one after the other.
+  in_a = ticket();
+  a.rt.reset();
+  runtime_options again;
+  again.shape = runtime_rig::shape();
+  again.ranks = {a.memory[0]->memory};
+  again.threaded = false;
+  auto opened = runtime::open(std::move(again), a.devices);
+  ASSERT_TRUE(opened.ok());
+  EXPECT_FALSE((*opened)->records().contains(key_of(1)));
+}
+
+TEST(Runtimes, EnginesOwnPoolServesInsteadOfTheRuntimes) {
+  const auto pool =
+      std::move(*unit_pool::open({.units = 9, .max_units = 12, .compute_streams = 2}));
+  {
+    runtime_rig rig({.tune = [&](runtime_options& o) { o.pool = pool.get(); }});
+    EXPECT_EQ(rig.rt->own_pool(), nullptr);
+    EXPECT_EQ(&rig.rt->pool(), pool.get());
+    rig.keep(1);
+    EXPECT_EQ(pool->counts().reserved, 3U);
+  }
+  std::vector<unit_id> rest(6);
+  EXPECT_TRUE(pool->allocate(rest).ok()) << "the pool outlives the runtime's hook";
+}
+
+}  // namespace
+}  // namespace cairn::tests
