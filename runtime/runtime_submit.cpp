@@ -152,14 +152,21 @@ std::uint32_t runtime::drain_boundaries(std::uint32_t compute) noexcept {
   const detail::flight_guard guard(s.flight);
   struct context {
     state& s;
+    std::uint32_t compute;
     result<fence_token> token;
-  } drained{s, guard.inside() ? s.mark(compute) : error(status::closed, "the runtime is closed")};
+    bool taken = false;
+  } drained{s, compute,
+            guard.inside() ? s.mark(compute) : error(status::closed, "the runtime is closed")};
   // A mistake, or a stream that captures for now: the boundaries stay for the next drain. A
   // closed runtime or a lost device will not come back: they are dropped, and counted.
   if (drained.token.code() == status::invalid || drained.token.code() == status::busy) return 0;
   return s.sequences->drain(
       [](void* opaque, const boundary& what) {
         auto& c = *static_cast<context*>(opaque);
+        // Another thread may have filed a boundary after the mark above, and its compute came
+        // after it as well: only a position named after all were taken covers every one.
+        if (c.token && !c.taken) c.token = c.s.mark(c.compute);
+        c.taken = true;
         if (!c.token) return c.token.code();
         return c.s.submit_store({what.key, what.slot, what.hint}, *c.token, false).code();
       },
