@@ -75,7 +75,7 @@ class catalog_episode {
       case 16:
       case 17:
       case 18:
-        return pair_.admit(pair_.any_keys(), random_.below(4), pair_.any_slot());
+        return pair_.run_request();
       default:
         return pair_.pools.live_step();
     }

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "differential.hpp"
-#include "differential_policies.hpp"
 #include "differential_pools.hpp"
+#include "differential_shape.hpp"
 #include "model_catalog.hpp"
 
 namespace differential {
@@ -22,39 +22,6 @@ namespace differential {
 using cairn::copy_kind;
 using cairn::placement_hint;
 using cairn::slot_id;
-
-struct catalog_shape {
-  std::uint32_t units = 0;
-  std::uint32_t max_units = 0;
-  std::uint32_t per_image = 1;
-  std::uint32_t keys = 1;
-  std::uint32_t slots = 1;
-  std::uint32_t ranks = 1;
-  std::uint32_t max_ops = 4096;
-  std::uint32_t max_pins = 1024;
-  policy_kind policy = policy_kind::least_recently_used;
-
-  static catalog_shape random(dice& random) {
-    catalog_shape shape;
-    shape.per_image = random.between(1, 5);
-    shape.units = random.between(shape.per_image, random.one_in(3) ? 12 : 40);
-    shape.max_units = shape.units + (random.one_in(3) ? random.below(8) : 0);
-    shape.keys = random.between(2, 16);
-    shape.slots = random.between(1, 5);
-    shape.ranks = random.one_in(3) ? random.between(2, 3) : 1;
-    shape.max_ops = random.one_in(4) ? random.between(1, 4) : 64;
-    shape.max_pins = random.one_in(4) ? random.between(1, 2) : 16;
-    if (random.one_in(3)) shape.policy = any_policy(random);
-    return shape;
-  }
-  std::string describe() const {
-    std::ostringstream text;
-    text << units << " units, at most " << max_units << ", " << per_image << " per image, " << keys
-         << " keys, " << slots << " slots, " << ranks << " ranks, max_ops " << max_ops
-         << ", max_pins " << max_pins << ", policy " << name_of(policy);
-    return text.str();
-  }
-};
 
 class catalog_pair {
  public:
@@ -195,14 +162,16 @@ class catalog_pair {
     same_room_status("allocate", code, expected.code);
     if (code == status::ok && !past_.failed()) pools.keep_allocated(code, ids, expected);
   }
-  void admit(const std::vector<checkpoint_key>& keys, std::uint32_t fresh, slot_id slot) {
-    if (misjudged(static_cast<std::uint32_t>(keys.size()) + fresh)) return;
+  /// Returns the units, or none when both refuse.
+  std::vector<unit_id> admit(const std::vector<checkpoint_key>& keys, std::uint32_t fresh,
+                             slot_id slot) {
+    if (misjudged(static_cast<std::uint32_t>(keys.size()) + fresh)) return {};
     past_.note("admit(%s, fresh %u, slot %u)", tell(keys).c_str(), fresh, slot);
     std::vector<unit_id> ids(keys.size() + fresh, no_unit);
     auto answer = cairn->admit(keys, fresh, slot, ids);
     auto expected = model.admit(keys, fresh, slot);
     same_refusal("admit", answer.code(), expected.refusals);
-    if (past_.failed() || !answer.ok()) return;
+    if (past_.failed() || !answer.ok()) return {};
     past_.same("kv_hit", answer->kv_hit, expected.kv_hit);
     past_.same("resumed", answer->resumed, expected.resumed);
     past_.same("admitted", ids, expected.units);
@@ -210,6 +179,17 @@ class catalog_pair {
     past_.same("restore", answer->restore.has_value(), expected.resumed > 0);
     if (answer->restore && !past_.failed())
       compare_op(*answer->restore, expected.restore, copy_kind::restore, slot);
+    return ids;
+  }
+  /// A request from its admission to the KV that it leaves behind, and perhaps a store.
+  void run_request() {
+    std::vector<checkpoint_key> keys = any_keys();
+    std::vector<unit_id> ids = admit(keys, random_.below(3), any_slot());
+    if (ids.empty() || random_.one_in(6)) return;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      if (pools.model.lookup(keys[i]) != ids[i]) pools.publish(ids[i], keys[i]);
+    if (!keys.empty() && !random_.one_in(3)) begin_store(random_.pick(keys), any_slot(), {});
+    while (random_.below(4) > 0) pools.free_share();
   }
 
   // ---- bare pins ------------------------------------------------------------------

@@ -107,7 +107,7 @@ class coordinator_episode {
       case 5:
         return pair_.begin_restore(pair_.pools.any_key(), pair_.any_slot());
       case 6:
-        return pair_.admit(pair_.any_keys(), random_.below(3), pair_.any_slot());
+        return pair_.run_request();
       case 7:
         return pair_.allocate(random_.below(4));
       case 8:

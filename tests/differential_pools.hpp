@@ -126,6 +126,7 @@ class pool_pair {
   /// One random operation of an engine on its live KV; now and then a mistake.
   void live_step() {
     if (moving_ && random_.one_in(4)) return finish_retire();
+    if (model.free_units() == 0 && !random_.one_in(3)) return free_share();
     switch (random_.below(20)) {
       case 0:
       case 1:
