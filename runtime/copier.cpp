@@ -46,7 +46,7 @@ result<void> check_options(const copier_options& opts) {
   return {};
 }
 
-result<void> open_parts(detail::copier_core& core) {
+result<void> open_parts(detail::copy_core& core) {
   auto plan = make_copy_plan(core.opts.shape, core.opts.memory);
   if (!plan) return plan.why();
   core.plan = std::move(plan.value());
@@ -94,7 +94,7 @@ result<void> copier::attach(std::uint32_t index, stream& compute) {
 }
 
 status copier::mark(fence_token token) noexcept {
-  detail::copier_core& core = state_->core;
+  detail::copy_core& core = state_->core;
   if (token.stream >= core.opts.compute_streams || token.step == 0) return status::invalid;
   detail::fence_ring& ring = core.fences[token.stream];
   stream* compute = ring.compute();
@@ -117,7 +117,7 @@ void copier::give_room(copy_kind kind, std::uint32_t count) noexcept {
 }
 
 result<void> copier::check(const copy_op& op) const {
-  const detail::copier_core& core = state_->core;
+  const detail::copy_core& core = state_->core;
   const copy_op_header& h = op.header;
   const std::uint64_t id = h.op.index;
   if (h.op.index >= core.opts.max_ops)
@@ -196,7 +196,7 @@ std::uint32_t copier::outstanding() const noexcept {
 }
 
 std::vector<stream_stats> copier::stats() const {
-  const detail::copier_core& core = state_->core;
+  const detail::copy_core& core = state_->core;
   std::vector<stream_stats> all;
   all.reserve(core.streams->size());
   for (std::uint32_t s = 0; s < core.streams->size(); ++s) {

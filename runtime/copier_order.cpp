@@ -9,7 +9,7 @@ namespace cairn {
 namespace {
 
 using detail::batch_ref;
-using detail::copier_core;
+using detail::copy_core;
 using detail::op_board;
 
 // How long close waits, after its deadline, for the copy thread to report the rest. Reporting
@@ -17,7 +17,7 @@ using detail::op_board;
 constexpr auto report_grace = std::chrono::seconds(2);
 
 /// The compute stream, or why nothing can be ordered on it.
-status ordered_stream(copier_core& core, std::uint32_t index, stream*& compute) noexcept {
+status ordered_stream(copy_core& core, std::uint32_t index, stream*& compute) noexcept {
   if (index >= core.opts.compute_streams) return status::invalid;
   compute = core.fences[index].compute();
   if (compute == nullptr) return status::invalid;
@@ -27,7 +27,7 @@ status ordered_stream(copier_core& core, std::uint32_t index, stream*& compute) 
 }
 
 /// Work enqueued on `compute` from now on waits for the batch, unless it is over.
-status wait_for(copier_core& core, stream& compute, batch_ref which) noexcept {
+status wait_for(copy_core& core, stream& compute, batch_ref which) noexcept {
   detail::copy_batch& batch = core.streams->batch(which.batch);
   if (!batch.word.hold(which.turn)) return status::ok;
   const status code = core.on.wait(compute, *batch.done);
@@ -40,7 +40,7 @@ status wait_for(copier_core& core, stream& compute, batch_ref which) noexcept {
 
 status copier::order_after(std::uint32_t index, std::span<const op_id> ops,
                            deadline until) noexcept {
-  copier_core& core = state_->core;
+  copy_core& core = state_->core;
   stream* compute = nullptr;
   if (const status code = ordered_stream(core, index, compute); code != status::ok) return code;
   for (const op_id& op : ops)
@@ -71,7 +71,7 @@ status copier::order_after(std::uint32_t index, std::span<const op_id> ops,
 }
 
 status copier::order_after_slot(std::uint32_t index, slot_id slot, deadline until) noexcept {
-  copier_core& core = state_->core;
+  copy_core& core = state_->core;
   stream* compute = nullptr;
   if (const status code = ordered_stream(core, index, compute); code != status::ok) return code;
   if (slot >= core.opts.memory.slots) return status::invalid;
@@ -85,13 +85,13 @@ status copier::order_after_slot(std::uint32_t index, slot_id slot, deadline unti
 }
 
 status copier::drain(deadline until) noexcept {
-  const copier_core& core = state_->core;
+  const copy_core& core = state_->core;
   return state_->await([&] { return core.outstanding() == 0; }, until) ? status::ok
                                                                        : status::timed_out;
 }
 
 status copier::close(deadline until) noexcept {
-  copier_core& core = state_->core;
+  copy_core& core = state_->core;
   core.gate.close();
   core.bell.ring();
   // What a lost device was doing may never be proven over: no use in waiting for that.

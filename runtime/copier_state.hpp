@@ -5,7 +5,7 @@
 #include <cairn/copier.hpp>
 #include <thread>
 
-#include "runtime/copier_core.hpp"
+#include "runtime/copy_core.hpp"
 #include "runtime/copy_thread.hpp"
 
 namespace cairn {
@@ -13,7 +13,7 @@ namespace cairn {
 struct copier::state {
   state(const copier_options& opts, device& on) : core(opts, on), loop(core) {}
 
-  detail::copier_core core;
+  detail::copy_core core;
   detail::copy_thread loop;
   std::thread thread;  ///< runs `loop`, unless the caller does
 

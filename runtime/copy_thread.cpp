@@ -19,7 +19,7 @@ constexpr int idle_looks = 500;
 
 }  // namespace
 
-copy_thread::copy_thread(copier_core& core)
+copy_thread::copy_thread(copy_core& core)
     : core_(core),
       lanes_(core.opts.memory.slots, core.opts.store_depth + core.opts.restore_depth),
       stamps_(core.opts.memory.units) {}

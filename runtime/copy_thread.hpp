@@ -18,14 +18,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/copier_core.hpp"
+#include "runtime/copy_core.hpp"
 #include "runtime/slot_lanes.hpp"
 
 namespace cairn::detail {
 
 class copy_thread {
  public:
-  explicit copy_thread(copier_core& core);
+  explicit copy_thread(copy_core& core);
 
   /// One pass; true when anything was done.
   bool pass() noexcept;
@@ -58,7 +58,7 @@ class copy_thread {
   status put_waits(copy_stream& on, const copy_batch& batch) noexcept;
   void probe(copy_stream& on, copy_batch& batch) noexcept;
 
-  copier_core& core_;
+  copy_core& core_;
   slot_lanes lanes_;
   std::vector<std::uint32_t> stamps_;  ///< per unit: the last op that named it
   std::uint32_t stamp_ = 0;

@@ -20,8 +20,8 @@
 
 namespace cairn::detail {
 
-struct copier_core {
-  copier_core(const copier_options& options, device& device_used)
+struct copy_core {
+  copy_core(const copier_options& options, device& device_used)
       : opts(options),
         on(device_used),
         fingerprint(options.shape.fingerprint()),
