@@ -189,6 +189,7 @@ class catalog_pair {
     for (std::size_t i = 0; i < keys.size(); ++i)
       if (pools.model.lookup(keys[i]) != ids[i]) pools.publish(ids[i], keys[i]);
     if (!keys.empty() && !random_.one_in(3)) begin_store(random_.pick(keys), any_slot(), {});
+    if (random_.one_in(2)) complete_all();
     while (random_.below(4) > 0) pools.free_share();
   }
 
