@@ -160,6 +160,28 @@ TEST(Order, IsExactAfterOneEntryWasMovedByAll) {
   }
 }
 
+// Entries enter and leave once, in order. What a scan has found gone stays gone for `first`, even
+// while the call that takes it out is half way up.
+TEST(Order, NeverNamesWhatHasLeft) {
+  const yields hook;
+  constexpr std::uint32_t entries = 1'200;
+  order tree(entries);
+  for (std::uint32_t i = 0; i < entries; ++i) tree.set(i, tree.next_stamp());
+  std::uint32_t named_too_late = 0;
+  together(2, [&](std::uint32_t t) {
+    if (t == 0) {
+      for (std::uint32_t i = 0; i + 1 < entries; ++i) tree.clear(i);
+    } else {
+      for (std::uint32_t at_least = 0; at_least + 1 < entries;) {
+        at_least = tree.first_by_scan();
+        if (tree.first() < at_least) ++named_too_late;
+      }
+    }
+  });
+  EXPECT_EQ(named_too_late, 0U);
+  EXPECT_EQ(tree.first(), entries - 1);
+}
+
 // An evictor takes what first names; the writes of whoever put the entry in are visible to him.
 TEST(Order, HandsOverWhatWasWrittenBeforeSet) {
   const yields hook;
