@@ -85,7 +85,7 @@ void unit_pool::state::sync_leaf(unit_id id) noexcept {
   }
 }
 
-bool unit_pool::state::take(unit_id id, unit_word& seen, unit_word to, bool bit_held) noexcept {
+bool unit_pool::state::take(unit_id id, unit_word& seen, unit_word to) noexcept {
   unit_word taken = seen.to(to.phase).keyless().shared(to.shares);
   if (to.has(unit_flag::receiving)) taken = taken.with(unit_flag::receiving);
   if (!swap(id, seen, taken)) return false;
@@ -93,9 +93,6 @@ bool unit_pool::state::take(unit_id id, unit_word& seen, unit_word to, bool bit_
     sync_leaf(id);
     // The node keeps the key until the next publication, which only a holder of the unit makes.
     if (seen.has(unit_flag::named)) orphan(key_of(id));
-  } else if (!bit_held && vacant_.take(id) && look(id).phase == phase::vacant) {
-    // Only if somebody freed what he does not hold: the bit was his, not the one just used up.
-    offer_vacant(id);
   }
   return true;
 }
@@ -106,7 +103,7 @@ unit_id unit_pool::state::collect(unit_word to) noexcept {
       unit_word seen = look(id);
       for (;;) {
         if (seen.phase == phase::vacant) {
-          if (take(id, seen, to, true)) return id;
+          if (take(id, seen, to)) return id;
         } else if (seen.phase == phase::cached) {
           // A stale bit, or clear_index is at work: makes it begin anew, with a new bit.
           if (swap(id, seen, seen.to(phase::cached))) {
@@ -123,7 +120,7 @@ unit_id unit_pool::state::collect(unit_word to) noexcept {
       unit_word seen = look(id);
       if (seen.phase != phase::cached)
         sync_leaf(id);
-      else if (take(id, seen, to, false))
+      else if (take(id, seen, to))
         return id;
       continue;
     }
@@ -131,7 +128,7 @@ unit_id unit_pool::state::collect(unit_word to) noexcept {
     // of an update. The words know.
     for (unit_id id = 0; id < max_units_; ++id) {
       unit_word seen = look(id);
-      if (seen.phase == phase::cached && take(id, seen, to, false)) return id;
+      if (seen.phase == phase::cached && take(id, seen, to)) return id;
     }
   }
 }

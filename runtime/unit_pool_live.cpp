@@ -45,7 +45,7 @@ result<void> unit_pool::allocate_at(unit_id id) {
   if (!state_->take_credits(1))
     return error{status::busy, "every free unit is spoken for", id, 1, 0};
   while (seen.is_free())
-    if (state_->take(id, seen, live_word, false)) return {};
+    if (state_->take(id, seen, live_word)) return {};
   state_->return_credits(1);
   return refuse();
 }

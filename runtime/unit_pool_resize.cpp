@@ -76,9 +76,9 @@ result<retirement> unit_pool::begin_retire_top() {
   auto seen = s.look(from);
   for (;;) {
     if (seen.is_free()) {
-      // The size changes only when bit and leaf are in line again: a later extend starts clean.
-      // An orphan's hook may use the pool, which counts the unit until the hook returns.
-      if (!s.take(from, seen, absent_word, false)) continue;
+      // The size changes when the key is gone: a later extend starts clean. An orphan's hook may
+      // use the pool, which counts the unit until the hook returns.
+      if (!s.take(from, seen, absent_word)) continue;
       s.set_size({from, size_stage::idle});
       return retirement{from, no_unit};
     }

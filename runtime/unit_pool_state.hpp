@@ -157,9 +157,9 @@ struct unit_pool::state {
   void return_credits(std::uint32_t count) noexcept;
   /// Takes the next unit in pool order into `to`. The caller spends a credit on it.
   unit_id collect(unit_word to) noexcept;
-  /// CAS from `seen`, which is free, into `to`; on success brings bit and leaf into line and
-  /// orphans the key.
-  bool take(unit_id id, unit_word& seen, unit_word to, bool bit_held) noexcept;
+  /// CAS from `seen`, which is free, into `to`; on success brings the leaf into line and
+  /// orphans the key. The bit of a vacant unit is the caller's, or goes stale.
+  bool take(unit_id id, unit_word& seen, unit_word to) noexcept;
   /// The unit, whose word the caller has just made vacant, can be found from now on.
   void offer_vacant(unit_id id) noexcept { vacant_.put(id); }
   void sync_leaf(unit_id id) noexcept;

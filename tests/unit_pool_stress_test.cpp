@@ -315,6 +315,59 @@ TEST(UnitPoolStress, AReservationIsReleasedByOneOfTwoThreads) {
   expect_ledger_closes(*pool);
 }
 
+TEST(UnitPoolStress, CachedUnitsComeInTheOrderOfFreesThatDidNotOverlap) {
+  const cairn::test::yields injected;
+  constexpr std::uint32_t count = 6;
+  auto pool = open(count);
+  ASSERT_NE(pool, nullptr);
+  std::barrier step(threads);
+  std::atomic<std::uint64_t> now{0};
+  // When the frees of a unit began and ended, of one round. The one that made it cached drew its
+  // stamp in between; it ended after all others had begun.
+  struct frees {
+    std::atomic<std::uint32_t> count{0};
+    std::array<std::uint64_t, 32> begin{};
+    std::array<std::uint64_t, 32> end{};
+    std::uint64_t last_end() const { return *std::max_element(end.begin(), end.begin() + count); }
+    std::uint64_t first_begin() const {
+      const std::uint64_t last = *std::max_element(begin.begin(), begin.begin() + count);
+      std::uint64_t first = last;
+      for (std::uint32_t i = 0; i < count; ++i)
+        if (end.at(i) > last) first = std::min(first, begin.at(i));
+      return first;
+    }
+  };
+  std::array<frees, count> log;
+  const auto free = [&](unit_id id) {
+    const std::uint32_t i = log.at(id).count++;
+    log.at(id).begin.at(i) = ++now;
+    if (!pool->free(id).ok()) ADD_FAILURE() << "free";
+    log.at(id).end.at(i) = ++now;
+  };
+  cairn::test::together(threads, [&](std::uint32_t t) {
+    dice d(t + 1);
+    for (int round = 0; round < 1000; ++round) {
+      if (t == 0) {
+        ids all(count, no_unit);
+        if (!pool->allocate(all).ok()) ADD_FAILURE() << "allocate";
+        for (std::uint32_t i = 1; i < count; ++i)
+          for (std::uint32_t j = 0; round != 0 && j < i; ++j)
+            if (log.at(all[i]).last_end() < log.at(all[j]).first_begin())
+              ADD_FAILURE() << all[i] << " was freed before " << all[j] << ", round " << round;
+        for (unit_id id : all)
+          if (!pool->publish(id, key(id)).ok()) ADD_FAILURE() << "publish";
+        for (frees& each : log) each.count = 0;
+        for (unit_id id : all) free(id);
+      }
+      step.arrive_and_wait();
+      for (int i = 0; i < 6; ++i)
+        if (const unit_id id = pool->claim(key(d.below(count))); id != no_unit) free(id);
+      step.arrive_and_wait();
+    }
+  });
+  expect_ledger_closes(*pool);
+}
+
 TEST(UnitPoolStress, ReservingNeverTakesPartAndReplaceNeverComesUpShort) {
   const cairn::test::yields injected;
   // Two reservations of 4 fit into 9 units, three do not.

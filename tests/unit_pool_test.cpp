@@ -254,9 +254,22 @@ TEST_F(UnitPool, AllocateAtDropsTheKeyAsAnyTakingDoes) {
   EXPECT_EQ(pool->allocate_at(4).code(), status::invalid);
   EXPECT_EQ(pool->allocate_at(5).code(), status::invalid);
   EXPECT_EQ(snapshot(), before);
-  EXPECT_EQ(reserve(2, 1), (ids{2, 0}));  // 1 and 3 have left bitmap and order
+  free(3);
+  EXPECT_EQ(reserve(2, 1), (ids{2, 3}));
   EXPECT_EQ(pool->allocate_at(2).code(), status::busy);
   expect_ledger_closes();
+}
+
+TEST_F(UnitPool, AUnitTakenByItsIdIsNotHandedOutAgainAndLaterKeepsItsPlaceInTheOrder) {
+  open(3);
+  EXPECT_EQ(pool->allocate_at(0).code(), status::ok);
+  EXPECT_EQ(pool->allocate_at(1).code(), status::ok);
+  publish(1, 5);
+  publish(0, 6);
+  free(1);
+  free(0);
+  // Both are cached now: the vacant one goes first, then these by the time freed.
+  EXPECT_EQ(allocate(3), (ids{2, 1, 0}));
 }
 
 // ---- the index ------------------------------------------------------------------------
@@ -468,6 +481,21 @@ TEST_F(UnitPool, AReservationIsReleasedOnce) {
   EXPECT_EQ(pool->counts().reserved, 2U);
 }
 
+TEST_F(UnitPool, ASecondReleaseIsRefusedWhileAnotherReservationTakesTheUnits) {
+  open(2);
+  allocate(2);
+  publish(1, 5);
+  free(1);
+  free(0);
+  const ids held = reserve(1, 42);
+  EXPECT_EQ(release(held, 42), status::ok);
+  // The hook runs when owner 43 has got unit 0 and is about to get unit 1.
+  on_orphan = [&](const checkpoint_key&) { EXPECT_EQ(release(held, 42), status::invalid); };
+  EXPECT_EQ(reserve(2, 43), (ids{0, 1}));
+  EXPECT_EQ(orphans.size(), 1U);
+  EXPECT_EQ(pool->counts().reserved, 2U);
+}
+
 TEST_F(UnitPool, ARefusalSaysWhatWasExpectedAndWhatCame) {
   open(4);
   const ids held = reserve(3, 42);
@@ -614,7 +642,7 @@ TEST_F(UnitPool, RetiringACachedTopOrphansItsKey) {
 }
 
 TEST_F(UnitPool, RetiringALiveTopMovesItsShareItsFencesAndItsKey) {
-  open(3, 0, 2);
+  open(3, 4, 2);
   allocate(3);
   publish(2, 5);
   ASSERT_TRUE(pool->claim_unit(2).ok());
@@ -648,7 +676,7 @@ TEST_F(UnitPool, RetiringALiveTopMovesItsShareItsFencesAndItsKey) {
   EXPECT_EQ(pool->inspect(0).key, key(5));
   EXPECT_EQ(pool->claim(key(5)), 0U);
   EXPECT_EQ(pool->finish_retire(*move).code(), status::invalid);
-  EXPECT_EQ(pool->extend(1), 1U);
+  EXPECT_EQ(pool->extend(3), 2U);
   EXPECT_TRUE(orphans.empty());
   expect_ledger_closes();
 }
