@@ -17,7 +17,7 @@ class replay_engine final : public cairn::replay::engine {
         catalog_({units_per_checkpoint, slots, 1, 1U << 20, 1024, {}}, pool_),
         sequences_(slots, catalog_) {}
 
-  void settle() override {
+  void settle(std::int64_t = 0) override {
     for (std::uint64_t stamp : in_flight_) catalog_.finish(stamp, 0, status::ok);
     in_flight_.clear();
   }
@@ -50,8 +50,8 @@ class replay_engine final : public cairn::replay::engine {
                const checkpoint_key& key) override {
     pool_.publish(unit, key);
   }
-  void reach(cairn::replay::run_id, slot_id slot, const checkpoint_key& key,
-             placement_hint hint) override {
+  void reach(cairn::replay::run_id, slot_id slot, const checkpoint_key& key, placement_hint hint,
+             std::int64_t) override {
     sequences_.file(slot, key, hint);
     sequences_.drain([this](const boundary& each) {
       auto answer = catalog_.begin_store(each.key, each.slot, each.hint);

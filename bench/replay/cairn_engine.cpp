@@ -10,6 +10,8 @@ namespace cairn::replay {
 namespace {
 
 constexpr auto patience = std::chrono::seconds(60);
+// Virtual time in which a copy has ended for sure.
+constexpr std::int64_t copy_us_max = 100'000;
 constexpr auto short_patience = std::chrono::milliseconds(20);
 
 deadline soon() {
@@ -76,14 +78,31 @@ cairn_engine::cairn_engine(const cairn_engine_options& opts, const geometry& of,
   if (separate() && opts.link) live_pool_->set_orphan_hook(&orphan, &runtime_->sequences());
 }
 
-void cairn_engine::settle() {
+void cairn_engine::settle(std::int64_t now_us) {
+  if (opts_.settled)
+    apply_completions();
+  else
+    catch_up(now_us);
+}
+
+void cairn_engine::apply_completions() {
   if (opts_.settled) expect(runtime_->settle(soon()), "settle");
+}
+
+/// Virtual time passes hundreds of times faster than real time, and copies do not: a store that
+/// began long ago in virtual time has ended before anybody looks for its checkpoint.
+void cairn_engine::catch_up(std::int64_t now_us) {
+  const std::lock_guard alone(draining_);
+  while (!begun_.empty() && begun_.front().at_us + copy_us_max <= now_us) {
+    if (begun_.front().store.wait(soon()) == status::pending) throw broken_run("a store is stuck");
+    begun_.pop_front();
+  }
 }
 
 void cairn_engine::quiet() {
   // With other threads at work there may be no moment without a copy: not an error.
   if (opts_.settled)
-    settle();
+    apply_completions();
   else
     (void)runtime_->drain(clock::now() + short_patience);
 }
@@ -150,7 +169,7 @@ bool cairn_engine::has_kv(const checkpoint_key& key) {
 
 bool cairn_engine::restored(run_id, slot_id slot) {
   // Order is not success: the step may be computed only when the image is there.
-  settle();
+  apply_completions();
   const status code = restores_[slot].wait(soon());
   restores_[slot] = ticket();
   return code == status::ok;
@@ -169,18 +188,40 @@ void cairn_engine::publish(run_id, std::uint32_t, unit_id unit, const checkpoint
   expect(live_->publish(in_pool(unit), key), "publish");
 }
 
-void cairn_engine::reach(run_id, slot_id slot, const checkpoint_key& key, placement_hint hint) {
+void cairn_engine::reach(run_id, slot_id slot, const checkpoint_key& key, placement_hint hint,
+                         std::int64_t now_us) {
   expect(runtime_->sequences().file(slot, key, hint), "file");
   // One drain at a time: a boundary that another thread's drain has taken must be submitted
   // before this thread goes on to overwrite the slot.
   const std::lock_guard alone(draining_);
-  runtime_->drain_boundaries(0);
+  if (opts_.settled)
+    runtime_->drain_boundaries(0);
+  else
+    drain_with_tickets(now_us);
+}
+
+/// What drain_boundaries does, keeping the tickets. Precondition: draining_ is held.
+void cairn_engine::drain_with_tickets(std::int64_t now_us) {
+  while (!begun_.empty() && begun_.front().store.code() != status::pending) begun_.pop_front();
+  struct context {
+    cairn_engine* self;
+    std::int64_t now_us;
+  } with{this, now_us};
+  runtime_->sequences().drain(
+      [](void* opaque, const boundary& what) {
+        auto& [self, at_us] = *static_cast<context*>(opaque);
+        auto begun = self->runtime_->store(what.key, what.slot, 0, what.hint);
+        if (!begun) return begun.code();
+        self->begun_.push_back({at_us, std::move(begun).value()});
+        return status::ok;
+      },
+      &with);
 }
 
 void cairn_engine::release(run_id, slot_id slot, std::span<const unit_id> units, bool preempted) {
   if (preempted) {
     // What is cancelled would depend on real time; one thread's figures must not.
-    settle();
+    apply_completions();
   } else {
     // Nothing of a run that ends well is cancelled: its stores are all with the device by then.
     expect(runtime_->order_after_slot(0, slot, soon()), "order_after_slot");
@@ -196,7 +237,8 @@ void cairn_engine::release(run_id, slot_id slot, std::span<const unit_id> units,
 
 void cairn_engine::finish() {
   expect(runtime_->drain(soon()), "drain");
-  settle();
+  apply_completions();
+  begun_.clear();
 }
 
 engine_counts cairn_engine::counts() {

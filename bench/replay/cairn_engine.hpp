@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cairn/runtime.hpp>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,7 +37,7 @@ class cairn_engine final : public engine {
     return opts.units + opts.checkpoint_units;
   }
 
-  void settle() override;
+  void settle(std::int64_t now_us) override;
   void quiet() override;
   std::optional<admitted> admit(run_id run, slot_id slot, std::span<const checkpoint_key> keys,
                                 std::uint32_t fresh, std::span<unit_id> units) override;
@@ -46,7 +47,8 @@ class cairn_engine final : public engine {
   [[nodiscard]] bool restored(run_id run, slot_id slot) override;
   [[nodiscard]] unit_id grow(run_id run) override;
   void publish(run_id run, std::uint32_t block, unit_id unit, const checkpoint_key& key) override;
-  void reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint) override;
+  void reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint,
+             std::int64_t now_us) override;
   void release(run_id run, slot_id slot, std::span<const unit_id> units, bool preempted) override;
   void finish() override;
   [[nodiscard]] engine_counts counts() override;
@@ -55,6 +57,9 @@ class cairn_engine final : public engine {
   std::optional<admitted> admit_separately(slot_id slot, std::span<const checkpoint_key> keys,
                                            std::span<unit_id> units);
   void give_back(std::span<unit_id> units);
+  void apply_completions();
+  void drain_with_tickets(std::int64_t now_us);
+  void catch_up(std::int64_t now_us);
   [[nodiscard]] bool separate() const noexcept { return opts_.checkpoint_units > 0; }
   /// In separate mode live KV lies behind the checkpoints' units in memory.
   [[nodiscard]] unit_id in_memory(unit_id of_pool) const noexcept {
@@ -70,7 +75,14 @@ class cairn_engine final : public engine {
   std::unique_ptr<runtime> runtime_;
   unit_pool* live_ = nullptr;
   std::vector<ticket> restores_;  // by slot
+
+  /// A store that may be under way, and when it began in virtual time.
+  struct begun_store {
+    std::int64_t at_us = 0;
+    ticket store;
+  };
   std::mutex draining_;
+  std::deque<begun_store> begun_;  // guarded by draining_; oldest first
 };
 
 }  // namespace cairn::replay

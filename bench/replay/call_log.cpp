@@ -17,6 +17,7 @@ std::optional<admitted> call_log::admit(run_id run, slot_id slot,
   if (holds) {
     logged_call made{call_kind::admit, run, slot};
     made.fresh = fresh;
+    made.resumed = holds->resumed;
     made.keys.assign(keys.begin(), keys.end());
     add(std::move(made));
   }
@@ -37,8 +38,9 @@ void call_log::publish(run_id run, std::uint32_t block, unit_id unit, const chec
   add(std::move(made));
 }
 
-void call_log::reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint) {
-  on_.reach(run, slot, key, hint);
+void call_log::reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint,
+                     std::int64_t now_us) {
+  on_.reach(run, slot, key, hint, now_us);
   logged_call made{call_kind::reach, run, slot};
   made.key = key;
   made.hint = hint;
@@ -71,7 +73,7 @@ void write_calls(std::ostream& to, const std::vector<logged_call>& calls) {
     if (each.kind == call_kind::release)
       to << ",\"preempted\":" << (each.preempted ? "true" : "false");
     if (each.kind == call_kind::admit) {
-      to << ",\"fresh\":" << each.fresh << ",\"keys\":[";
+      to << ",\"fresh\":" << each.fresh << ",\"resumed\":" << each.resumed << ",\"keys\":[";
       for (std::size_t i = 0; i < each.keys.size(); ++i) {
         if (i > 0) to << ',';
         key(each.keys[i]);
@@ -89,7 +91,7 @@ log_replay_figures replay_calls(const std::vector<logged_call>& calls, engine& o
   for (const logged_call& each : calls) {
     if (each.kind == call_kind::admit) {
       std::vector<unit_id> units(each.keys.size() + each.fresh, no_unit);
-      on.settle();
+      on.settle(0);
       auto holds = on.admit(each.run, each.slot, each.keys, each.fresh, units);
       if (!holds) {
         ++found.refused;
@@ -112,7 +114,7 @@ log_replay_figures replay_calls(const std::vector<logged_call>& calls, engine& o
         on.publish(each.run, each.block, units[each.block], each.key);
         break;
       case call_kind::reach:
-        on.reach(each.run, each.slot, each.key, each.hint);
+        on.reach(each.run, each.slot, each.key, each.hint, 0);
         break;
       case call_kind::release: {
         const std::vector<unit_id> last_first(units.rbegin(), units.rend());

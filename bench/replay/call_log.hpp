@@ -19,10 +19,11 @@ struct logged_call {
   call_kind kind = call_kind::admit;
   run_id run = 0;
   slot_id slot = no_slot;
-  std::uint32_t block = 0;  ///< publish
-  std::uint32_t fresh = 0;  ///< admit
-  bool preempted = false;   ///< release
-  checkpoint_key key{};     ///< publish, reach
+  std::uint32_t block = 0;    ///< publish
+  std::uint32_t fresh = 0;    ///< admit
+  std::uint32_t resumed = 0;  ///< admit: blocks, what it answered
+  bool preempted = false;     ///< release
+  checkpoint_key key{};       ///< publish, reach
   placement_hint hint = placement_hint::none;
   std::vector<checkpoint_key> keys{};  ///< admit
 };
@@ -33,7 +34,7 @@ class call_log final : public engine {
   explicit call_log(engine& on) : on_(on) {}
 
   [[nodiscard]] const std::vector<logged_call>& calls() const noexcept { return calls_; }
-  void settle() override { on_.settle(); }
+  void settle(std::int64_t now_us) override { on_.settle(now_us); }
   void quiet() override { on_.quiet(); }
   std::optional<admitted> admit(run_id run, slot_id slot, std::span<const checkpoint_key> keys,
                                 std::uint32_t fresh, std::span<unit_id> units) override;
@@ -45,7 +46,8 @@ class call_log final : public engine {
   [[nodiscard]] bool restored(run_id run, slot_id slot) override { return on_.restored(run, slot); }
   [[nodiscard]] unit_id grow(run_id run) override;
   void publish(run_id run, std::uint32_t block, unit_id unit, const checkpoint_key& key) override;
-  void reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint) override;
+  void reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint,
+             std::int64_t now_us) override;
   void release(run_id run, slot_id slot, std::span<const unit_id> units, bool preempted) override;
   void finish() override { on_.finish(); }
   [[nodiscard]] engine_counts counts() override { return on_.counts(); }

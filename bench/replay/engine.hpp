@@ -39,8 +39,8 @@ class engine {
  public:
   virtual ~engine() = default;
 
-  /// Before a decision: what has to be applied so that one thread's answers repeat.
-  virtual void settle() = 0;
+  /// Before a decision at virtual time `now_us`: brings what copies have done up to that time.
+  virtual void settle(std::int64_t now_us) = 0;
   /// Room is short: waits until copies that began have ended, as far as that can be had.
   virtual void quiet() = 0;
 
@@ -60,7 +60,8 @@ class engine {
   virtual void publish(run_id run, std::uint32_t block, unit_id unit,
                        const checkpoint_key& key) = 0;
   /// The run has reached a boundary at which a checkpoint is wanted: filed and drained.
-  virtual void reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint) = 0;
+  virtual void reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint,
+                     std::int64_t now_us) = 0;
   /// The run is over (or preempted): `units` are freed in their order, the slot changes hands.
   virtual void release(run_id run, slot_id slot, std::span<const unit_id> units,
                        bool preempted) = 0;

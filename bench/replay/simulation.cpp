@@ -134,7 +134,7 @@ class simulation {
       made.of = &from_.requests[index];
       held.unlock();
 
-      std::optional<admitted> holds = admit(made, alone);
+      std::optional<admitted> holds = admit(made, alone, now_us);
       if (holds) {
         start(made, *holds, now_us);
         continue;
@@ -150,12 +150,12 @@ class simulation {
     }
   }
 
-  std::optional<admitted> admit(run& made, bool alone) {
+  std::optional<admitted> admit(run& made, bool alone, std::int64_t now_us) {
     const request& of = *made.of;
     const std::span<const checkpoint_key> keys(of.keys.data(), of.hit_limit());
     made.units.assign(of.prompt_units(), no_unit);
     const std::uint32_t fresh = of.prompt_units() - of.hit_limit();
-    engine_.settle();
+    engine_.settle(now_us);
     auto holds = engine_.admit(made.id, made.slot, keys, fresh, made.units);
     if (holds || !alone) return holds;
     engine_.quiet();
@@ -222,7 +222,7 @@ class simulation {
       publish(of, before);
       if (!of.in_prompt()) of.prompt_end_us = now_us;
       if (const placement* at = of.reached(); at != nullptr) {
-        engine_.reach(of.id, of.slot, of.of->keys[at->blocks - 1], at->hint);
+        engine_.reach(of.id, of.slot, of.of->keys[at->blocks - 1], at->hint, now_us);
         lock held(mutex_);
         ++figures_.boundaries;
       }
