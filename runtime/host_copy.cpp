@@ -1,6 +1,7 @@
 // Batches on CPU threads. Workers claim runs of tiles by one index:
 //
-//   claims      acq_rel  a worker that joins sees the job; (1) pairs with (2)
+//   claims      acq_rel  a worker that joins sees the job, and TBB's own task, which the
+//                        launching thread made before (1); pairs with (2)
 //   copied      release  each worker, after its own store fence; (3) pairs with (4)
 //
 // TBB joins the workers too, but neither its synchronisation nor a non-temporal store is
@@ -11,7 +12,7 @@
 #include <oneapi/tbb/task_group.h>
 
 #include <algorithm>
-#include <cassert>
+#include <utility>
 
 #include "kernels/scatter_gather.hpp"
 
@@ -133,7 +134,11 @@ struct batch_runner::helpers {
   void run(job& shared, std::uint32_t count) {
     arena.execute([&shared, count] {
       oneapi::tbb::task_group group;
-      for (std::uint32_t i = 0; i < count; ++i) group.run(invitation(shared));
+      for (std::uint32_t i = 0; i < count; ++i) {
+        oneapi::tbb::task_handle helper = group.defer(invitation(shared));
+        shared.claims.fetch_add_release(0);  // (1) release: pairs with (2); the task is made
+        group.run(std::move(helper));
+      }
       shared.work();
       group.wait();
     });
@@ -157,7 +162,6 @@ void batch_runner::run(const host_batch& batch) noexcept {
                           [&plan](const copy_task& task) { return plan.in_range(task); });
   if (done && !batch.tasks.empty()) {
     job shared(batch);
-    shared.claims.store_release(0);  // (1) release: pairs with (2)
     std::uint32_t taken = 0;
     if (budget_ != nullptr && plan.image_bytes() >= shared_bytes_min / batch.tasks.size())
       taken = budget_->take(
