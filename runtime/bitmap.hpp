@@ -51,7 +51,7 @@ class bitmap {
   explicit bitmap(std::uint32_t capacity);
   /// Adds `i`, which must not be a member. Publishes the caller's earlier writes to the taker.
   void put(std::uint32_t i) noexcept;
-  /// Removes and returns the lowest member; none when a full pass found none.
+  /// Removes and returns the lowest member; none when no member stayed in it during the call.
   std::uint32_t take_lowest() noexcept;
   /// Removes `i`; false when it is not a member.
   bool take(std::uint32_t i) noexcept;

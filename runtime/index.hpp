@@ -1,6 +1,47 @@
 // A lock-free map from 128-bit keys to small ids: fixed capacity, chained buckets whose links
 // live in the nodes, one CAS on the bucket's head per insertion. It knows nothing of what an id
 // stands for: whether a node still means what it seems to is the caller's word.
+//
+// A bucket is a list, newest node first. A head or a link holds an *edge* to the next node: its id,
+// eight bits of its key's hash, which of its lives is meant, and whether it had no successor when
+// it was put in (then it never gets one, as nodes enter at the front only). So most misses read
+// the head and no node.
+//
+// A node's life, and who makes each transition:
+//   free     -> private  insert_unless: writes the key, then the link with the next life's number
+//   private  -> linked   insert_unless: CAS of the head to this node and this life
+//   linked   -> erased   erase: sets `erased` in the node's link, which no thread changes after
+//   erased   -> unlinked any walk: CAS of the predecessor's edge to the node's successor
+//   unlinked -> free     erase, once a walk over the whole bucket did not meet the node
+//
+// Why walks stay on their chain. Nodes are recycled, so an edge may be out of date when it is
+// followed. find compares the life in the edge with the one in the node, and starts over when
+// they differ. A life wraps after 2^15 insertions of one node: a thread that is held up between
+// two reads for just a multiple of those can leave its chain, and find can then miss a key, once.
+// walk, which carries insertion and erasure, rules that out: having read a node's link it reads
+// the edge again, (7). If that still stands, the node was linked and its link belongs to that
+// life: whoever recycles the node has first seen it gone from this very word, or seen the
+// word's own node erased, and the re-read would see so too.
+//
+// Why a walk over the whole bucket proves absence. The list is ordered by insertion. Each hop
+// holds at the moment of (7): node a was in the list and its successor was b. If b is older
+// than x, x was not between them, and x never comes back in this life.
+//
+// Why one key is inserted once. insert_unless walks the list from the head's value h and sees
+// every node of it. Its CAS succeeds only if the head is still h, which names first node, life
+// and the number of insertions: nothing that the walk has not seen is in the list now.
+//
+// Why an answer of blocks() counts. The key of a node may be rewritten, for its next life, while
+// it is compared: half old, half new. Key words are written with release after the mark that ended
+// the old life, so whoever read a new one sees that mark or a later link: (9) looks. find has no
+// such check after accept(); accept must verify what it needs by the caller's own protocol (pin the
+// record, then compare state and key again). Nodes that are marked erased are shown to neither.
+//
+// blocks() and accept() may be called for one node several times; they must not touch the index.
+//
+// Progress: find is wait-free: it starts over at most 64 times, each time because a node on its way
+// was erased and inserted again during the call, and then answers none. insert_unless and erase are
+// lock-free: they repeat only when another thread has changed the bucket.
 #pragma once
 
 #include <bit>
@@ -142,7 +183,7 @@ bool index<Nodes>::walk_once(word& head, std::uint64_t& from, Visit& visit) {
     const auto link = link_word::unpack(packed);
     if (link.erased) {
       const std::uint64_t around = edge::replace(seen, link.next);
-      // (8) acq_rel: hands on what (4) acquired with `packed`: the chain behind the node.
+      // (8) acq_rel: hands on what (4) acquired with `packed`: that the node is erased (see 7).
       if (!at->cas_acq_rel(seen, around)) return false;
       if (at == &head) from = around;
       seen = around;

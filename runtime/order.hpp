@@ -30,7 +30,12 @@
 // stamp when it looked. It may pass over entries that the overlapping calls move, and entries
 // that those hide: a call that is held up between a leaf and the root, or between the CAS and
 // the second look, leaves nodes on that one path behind. Any later update or help that
-// passes there repairs them.
+// passes there repairs them. So "none" is certain only when nothing overlaps: a caller who
+// knows better asks first_by_scan.
+//
+// In the common case (an entry is used again) only the lowest node above the leaf needs a
+// read-modify-write: the entry was the first of hardly any other, and the rest is only read. The
+// root is not contended.
 //
 // Progress: all functions are lock-free: a thread repeats a step only because another one
 // has changed a node or a leaf. first_by_scan is wait-free. Nothing allocates after construction.
