@@ -28,6 +28,7 @@ class unit_source {
   [[nodiscard]] virtual std::uint32_t max_units() const noexcept = 0;
   /// Units that reserve and allocate could hand out now: vacant and cached.
   [[nodiscard]] virtual std::uint32_t free_units() const noexcept = 0;
+  /// Replace one hook by another only while no call is under way; null takes it away.
   virtual void set_orphan_hook(orphan_hook hook, void* context) noexcept = 0;
 
   /// Fills `out` with units held by `owner`, or changes nothing (no_room).
@@ -136,13 +137,14 @@ class unit_pool final : public unit_source {
   /// Drops every key; cached units become vacant, live ones stay. No hook is called.
   void clear_index() noexcept;
 
-  /// Adds up to `count` units, as far as max_units; returns how many were added.
+  /// Adds up to `count` units, as far as max_units; returns how many were added: none
+  /// while a retirement is under way.
   std::uint32_t extend(std::uint32_t count) noexcept;
   /// Starts to give up the highest unit. A free one is gone at once (`to` is no_unit). A
   /// live one with a single share moves: `to` is reserved for it and bears the share from
   /// now on, `from` can no longer be claimed; copy the bytes, update the block tables, then
-  /// call finish_retire. Refused (`busy`): several shares, reserved, or a move under way;
-  /// `no_room`: no unit to move to.
+  /// call finish_retire; `to` stays live until then even if its share is freed. Refused (`busy`):
+  /// several shares, reserved, or a move under way; `no_room`: no unit to move to.
   result<retirement> begin_retire_top();
   /// Ends a move: `from` is gone, and `to` bears its key.
   result<void> finish_retire(const retirement& move);
