@@ -104,7 +104,8 @@ class copier {
   /// may still touch memory. Idempotent; once only per copier.
   status close(deadline until) noexcept;
   /// One pass of the copy thread's loop in the calling thread; true when it did anything.
-  /// Only with threaded == false; one thread at a time.
+  /// Only with threaded == false; one thread at a time. There, order_after*, drain and close
+  /// make passes while they wait.
   bool pump() noexcept;
 
   [[nodiscard]] bool lost() const noexcept;
