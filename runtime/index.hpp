@@ -51,18 +51,11 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/index_node.hpp"
 #include "runtime/index_words.hpp"
 #include "runtime/sync.hpp"
 
 namespace cairn::detail {
-
-/// Part of whatever an id stands for (a record, a unit). The index alone writes it. `hi` and
-/// `lo` stay as they are from the insertion until the node is inserted again.
-struct index_node {
-  sync::atomic<std::uint64_t> hi;
-  sync::atomic<std::uint64_t> lo;
-  sync::atomic<std::uint64_t> link;
-};
 
 /// `Nodes` is a copyable callable: `index_node& operator()(std::uint32_t id) const`.
 template <class Nodes>

@@ -39,7 +39,7 @@
 #include <cairn/types.hpp>
 #include <cstdint>
 
-#include "runtime/index.hpp"
+#include "runtime/index_node.hpp"
 #include "runtime/sync.hpp"
 
 namespace cairn::detail {
