@@ -6,12 +6,18 @@
 //   reports : 40     accepted ops times ranks, less what has been reported
 //   submitters : 20  threads between enter and leave
 //   closed : 1       no more entries, for ever
+//   over : 1         nobody will come to look at reports any more
 //
 // A submitter enters by adding itself and looks at the word that it changed: if `closed` was
 // set before, it leaves again and has done nothing. A closing thread sets the bit by a
 // read-modify-write: every submitter either entered before, and is counted until it has handed
 // its op to all ranks, or sees the bit. So when the count has fallen to zero after the bit was
 // set, nobody is between "accepted" and "enqueued", and nobody will be.
+//
+// `over` ends a different race. A report is put somewhere and then counted here; the closing thread
+// sets `over` and then looks for reports for the last time. Both change this word: either the
+// closing thread's change is later, and it acquires what was put, or the report's is later, and
+// the reporter learns that it has to see to its report itself.
 //
 // Orders: every change is a read-modify-write. (1) leaving and (2) reporting release, (3)
 // waiting acquires: who sees the counts at zero sees all that was done before. Reports of an op
@@ -41,12 +47,14 @@ class flight {
   }
   /// Announces `reports` to come. Only inside.
   void accept(std::uint32_t reports) noexcept { word_.fetch_add_relaxed(reports); }
-  /// One has come.
-  void reported() noexcept {
+  /// One has come. True when it is over: the caller sees to what it has put.
+  bool reported() noexcept {
     const std::uint64_t after = word_.fetch_sub_acq_rel(1) - 1;  // (2)
     if (reports_of(after) == 0) bell_.ring();
+    return (after & over_bit) != 0;
   }
   void close() noexcept { word_.fetch_or_acq_rel(closed_bit); }
+  void finish() noexcept { word_.fetch_or_acq_rel(over_bit); }
 
   // (3) acquire: pairs with (1) and (2)
   [[nodiscard]] bool quiet() const noexcept { return reports_of(word_.load_acquire()) == 0; }
@@ -58,6 +66,7 @@ class flight {
  private:
   static constexpr std::uint64_t one_submitter = std::uint64_t{1} << 40;
   static constexpr std::uint64_t closed_bit = std::uint64_t{1} << 60;
+  static constexpr std::uint64_t over_bit = std::uint64_t{1} << 61;
   static constexpr std::uint64_t reports_of(std::uint64_t w) noexcept {
     return w & (one_submitter - 1);
   }

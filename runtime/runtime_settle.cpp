@@ -25,7 +25,8 @@ void runtime::state::on_completion(void* self, const completion& what) {
     s.held.put({what, times.begin_stamp.load_relaxed(), begin_ns});
   else
     s.apply(what, begin_ns);
-  s.flight.reported();
+  // Over: close has applied for the last time. (Immediate mode: there is nothing to apply.)
+  if (s.flight.reported()) s.apply_held();
 }
 
 void runtime::state::apply(const completion& what, std::int64_t begin_ns) noexcept {
@@ -35,10 +36,22 @@ void runtime::state::apply(const completion& what, std::int64_t begin_ns) noexce
   histogram.add(now_ns() - begin_ns);
 }
 
+// Whoever raises `applying` from zero takes from the ring until he has served every call that
+// was made meanwhile; the others need not wait for him.
 bool runtime::state::apply_held() noexcept {
-  // (1) acquire: pairs with (2), the last one who applied
-  bool free = false;
-  if (!applying.cas_acquire(free, true)) return false;
+  // (1) acq_rel: acquires the ring from the last one who took (2); hands him what this thread
+  // put when he is still at it.
+  if (applying.fetch_add_acq_rel(1) != 0) return false;
+  std::uint32_t served = 1;
+  do {
+    apply_batch();
+    // (2) acq_rel: pairs with (1); fails when a call came, and reads how many.
+  } while (!applying.cas_acq_rel(served, 0));
+  flight.bell().ring();
+  return true;
+}
+
+void runtime::state::apply_batch() noexcept {
   thread_local std::vector<detail::completion_ring::item> due;
   if (due.capacity() < held.capacity()) due.reserve(held.capacity());
   due.clear();
@@ -49,9 +62,6 @@ bool runtime::state::apply_held() noexcept {
                                           : a.what.rank < b.what.rank;
   });
   for (const auto& each : due) apply(each.what, each.begin_ns);
-  applying.store_release(false);  // (2)
-  flight.bell().ring();
-  return true;
 }
 
 bool runtime::state::pump() noexcept {
@@ -86,10 +96,15 @@ status runtime::close(deadline until) noexcept {
   status worst = status::ok;
   for (auto& c : s.copiers)
     if (const status code = c->close(until); code != status::ok) worst = code;
-  // Everything accepted has been reported; in settled mode nobody else may be left to apply it. A
-  // thread inside settle is: its bounded work is waited for.
-  for (std::uint32_t seen = s.flight.bell().seen(); !s.apply_held(); seen = s.flight.bell().seen())
-    s.flight.bell().wait(seen, clock::now() + std::chrono::milliseconds(1));
+  // In settled mode nobody else may be left to apply what was reported. What is still to be
+  // reported (by a submitter that was late) is applied as it comes; somebody inside settle, whose
+  // work is bounded, is waited for.
+  s.flight.finish();
+  for (bool applied = s.apply_held(); !applied;) {
+    const std::uint32_t seen = s.flight.bell().seen();
+    applied = s.applying.load_acquire() == 0;  // (3) acquire: pairs with (2)
+    if (!applied) s.flight.bell().wait(seen, clock::now() + std::chrono::milliseconds(1));
+  }
   return worst;
 }
 

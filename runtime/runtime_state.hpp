@@ -31,8 +31,8 @@ struct runtime::state {
   };
   std::unique_ptr<op_times[]> times;
   detail::flight flight;
-  detail::completion_ring held;  ///< settled mode: reported, not applied
-  sync::atomic<bool> applying;   ///< somebody takes from `held`
+  detail::completion_ring held;          ///< settled mode: reported, not applied
+  sync::atomic<std::uint32_t> applying;  ///< calls of apply_held that are not served yet
   runtime_latencies latencies;
 
   // ---- order ----------------------------------------------------------------------
@@ -64,8 +64,10 @@ struct runtime::state {
   static bool on_take(void* self, op_id op);
   static void on_completion(void* self, const completion& what);
   void apply(const completion& what, std::int64_t begin_ns) noexcept;
-  /// Applies what is held in begin order; false when somebody else is at it.
+  /// Applies what is held in begin order; false when somebody else is at it, who will then look
+  /// once more. Lock-free.
   bool apply_held() noexcept;
+  void apply_batch() noexcept;
   bool pump() noexcept;
   /// Waits for done() until `until`; pumps where there are no copy threads.
   template <class Done>

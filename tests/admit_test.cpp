@@ -121,6 +121,7 @@ TEST(Admit, SlotsRestoreCanBeCancelledAndTheUnitsStay) {
 
 // Scarce units, several threads: whatever an admission answers, it holds all of it or nothing.
 TEST(Admit, UnderThreadsHoldsAllOrNothing) {
+  const test::yields yields;  // before the threads that read the hook
   runtime_rig rig({.ranks = 2, .units = 22, .manual = false});
   cache_kv(rig, 4);
   std::atomic<std::uint64_t> admitted{0};

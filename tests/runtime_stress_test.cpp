@@ -11,10 +11,10 @@ namespace {
 
 // More keys than images have room; each thread owns a slot and checks what it gets.
 void keep_bytes_right(completion_mode mode) {
+  const test::yields yields;  // before the threads that read the hook
   runtime_rig rig({.ranks = 2, .units = 16, .manual = false, .tune = [mode](runtime_options& o) {
                      o.completions = mode;
                    }});
-  const test::yields yields;
   std::atomic<std::uint64_t> restored{0};
   const auto ended = [&](ticket& op) {
     while (op.code() == status::pending) {
@@ -170,11 +170,11 @@ void call_anything(runtime_rig& rig, test::dice& dice, std::vector<ticket>& mine
 }
 
 TEST(RuntimeStress, AnyFunctionByAnyThread) {
+  const test::yields yields;  // before the threads that read the hook
   for (const auto mode : {completion_mode::immediate, completion_mode::settled}) {
     runtime_rig rig({.ranks = 2, .units = 24, .manual = false, .tune = [mode](runtime_options& o) {
                        o.completions = mode;
                      }});
-    const test::yields yields;
     const bool settled = mode == completion_mode::settled;
     std::atomic<std::uint32_t> running{4};
     test::together(settled ? 5 : 4, [&](std::uint32_t t) {

@@ -78,7 +78,7 @@ struct runtime_latencies {
   latency_histogram submit;   ///< a scheduling thread inside store or restore
   latency_histogram store;    ///< begin to published
   latency_histogram restore;  ///< begin to usable
-  latency_histogram wakes;    ///< the part of `submit` spent waking a sleeping copy thread
+  latency_histogram wakes;    ///< the part of `submit` spent handing over: queues, waking sleepers
 };
 
 /// Thread-safety: any function by any thread. Progress: store, restore, admit, mark, free and
@@ -124,13 +124,15 @@ class runtime {
   std::uint32_t release_slot(slot_id slot, std::uint32_t compute) noexcept;
 
   /// completion_mode::settled: waits until every accepted op has been reported by every rank,
-  /// then applies the completions in begin order. timed_out: applies nothing.
+  /// then applies the completions in begin order. timed_out: applies nothing; busy: another
+  /// thread is applying them.
   status settle(deadline until) noexcept;
   /// One pass of every copier (threaded == false); true when anything was done.
   bool pump() noexcept;
   /// Waits until every accepted op has ended (settled mode: has been reported).
   status drain(deadline until) noexcept;
-  /// Stops admissions, lets accepted ops finish until `until`, reports the rest. Idempotent.
+  /// Stops admissions, lets accepted ops finish until `until`, reports the rest and, in settled
+  /// mode, applies it. timed_out: a copy may still touch memory. Idempotent.
   status close(deadline until) noexcept;
 
   [[nodiscard]] catalog& records() noexcept;
