@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cairn/types.hpp>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <type_traits>
 
 namespace differential {
 
@@ -52,10 +54,7 @@ class history {
   template <class A, class B>
   void same(const char* what, const A& cairn, const B& model) {
     if (failed() || cairn == model) return;
-    std::ostringstream text;
-    text << what << ": cairn " << testing::PrintToString(cairn) << ", model "
-         << testing::PrintToString(model);
-    failure_ = text.str();
+    failure_ = std::string(what) + ": cairn " + show(cairn) + ", model " + show(model);
   }
   void fail(const std::string& what) {
     if (!failed()) failure_ = what;
@@ -72,6 +71,12 @@ class history {
   }
 
  private:
+  template <class T>
+  static std::string show(const T& value) {
+    if constexpr (std::is_same_v<T, cairn::status>) return cairn::to_string(value);
+    return testing::PrintToString(value);
+  }
+
   static constexpr std::size_t line_length = 160;
   std::array<std::array<char, line_length>, 30> lines_{};
   std::uint64_t count_ = 0;
@@ -83,10 +88,23 @@ inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise)
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
 }
 
+/// The tests are single-threaded: ThreadSanitizer has little to see, and is slow.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr std::uint64_t slowdown = 10;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr std::uint64_t slowdown = 10;
+#else
+inline constexpr std::uint64_t slowdown = 1;
+#endif
+#else
+inline constexpr std::uint64_t slowdown = 1;
+#endif
+
 /// Runs episodes `Episode(seed, history&).step()` until `operations` are spent.
 template <class Episode>
 void run_episodes(std::uint64_t operations) {
-  operations = from_environment("CAIRN_DIFF_OPS", operations);
+  operations = from_environment("CAIRN_DIFF_OPS", operations / slowdown);
   std::uint64_t seed = from_environment("CAIRN_DIFF_SEED", 1);
   for (std::uint64_t done = 0; done < operations; ++seed) {
     history past;

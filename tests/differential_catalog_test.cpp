@@ -122,7 +122,7 @@ class catalog_episode {
 };
 
 TEST(DifferentialCatalog, EveryAnswerEqualsTheModel) {
-  run_episodes<catalog_episode>(400'000);
+  run_episodes<catalog_episode>(500'000);
 }
 
 }  // namespace
