@@ -1,0 +1,227 @@
+// How ops end when something fails, when the device is lost, and when the copier closes.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cairn/copier.hpp>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "tests/copier_fixture.hpp"
+
+namespace cairn::tests {
+namespace {
+
+using codes = std::vector<status>;
+
+// ---- failures ------------------------------------------------------------------------------
+
+TEST(Copier, FailedLaunchFailsItsOpsAndNoOthers) {
+  bench_options opts;
+  opts.max_batch = 2;
+  copier_bench b(opts);
+  const std::vector<copy_op> ops = {b.store(0, 0), b.store(1, 1), b.store(2, 2), b.store(3, 3)};
+  b.faults().launches.at(1, status::failed);
+  ASSERT_EQ(b.submit(ops), status::ok);
+  b.settle();
+  EXPECT_EQ(b.codes(ops[0]), codes{status::failed});
+  EXPECT_EQ(b.codes(ops[1]), codes{status::failed});
+  EXPECT_EQ(b.codes(ops[2]), codes{status::ok});
+  EXPECT_EQ(b.codes(ops[3]), codes{status::ok});
+  b.model(ops[2]);
+  b.model(ops[3]);
+  EXPECT_TRUE(b.rank().matches());
+  // The slot is not stuck.
+  const copy_op again = b.store(0, 5);
+  ASSERT_EQ(b.submit(again), status::ok);
+  b.settle();
+  EXPECT_EQ(b.codes(again), codes{status::ok});
+}
+
+// A launch that failed may have enqueued a part: its ops end when the stream has passed it.
+TEST(Copier, OpsOfAFailedLaunchEndOnlyWhenNothingCanRunAnyMore) {
+  copier_bench b;
+  b.faults().launches.at(1, status::failed);
+  b.faults().launch_then_fail = true;
+  const copy_op store = b.store(0, 0);
+  ASSERT_EQ(b.submit(store), status::ok);
+  b.pump();
+  EXPECT_TRUE(b.completions.empty());
+  EXPECT_EQ(b.get().order_after(0, {&store.header.op, 1}, now()), status::ok);
+  std::function<void()> step = [] {};
+  b.enqueue(b.compute(), step);
+  EXPECT_EQ(b.run(b.compute()), 0) << "ordered behind what may still run";
+  b.settle();
+  EXPECT_EQ(b.codes(store), codes{status::failed});
+}
+
+TEST(Copier, FailedRecordHoldsItsOpsUntilTheyAreProvenOver) {
+  copier_bench b;
+  b.faults().records.always(status::failed);
+  const copy_op store = b.store(0, 0);
+  const copy_op next = b.restore(0, 1);
+  ASSERT_EQ(b.submit({store, next}), status::ok);
+  b.pump();
+  while (b.host().step()) {
+  }
+  b.pump();
+  EXPECT_TRUE(b.completions.empty());
+  EXPECT_EQ(b.get().order_after(0, {&store.header.op, 1}, now()), status::timed_out);
+  b.faults().records.always(status::ok);
+  b.settle();
+  EXPECT_EQ(b.codes(store), codes{status::failed});
+  EXPECT_EQ(b.codes(next), codes{status::ok});
+}
+
+TEST(Copier, FailedWaitFailsItsOpsBeforeTheyRun) {
+  copier_bench b;
+  const copy_op store = b.store(0, 0);
+  const copy_op restore = b.restore(0, 1);
+  const copy_op last = b.store(0, 2);
+  b.faults().waits.at(1, status::failed);
+  ASSERT_EQ(b.submit({store, restore, last}), status::ok);
+  b.pump();
+  b.settle();
+  EXPECT_EQ(b.codes(store), codes{status::ok});
+  EXPECT_EQ(b.codes(restore), codes{status::failed});
+  EXPECT_EQ(b.codes(last), codes{status::ok});
+  b.model(store);
+  b.model(last);
+  EXPECT_TRUE(b.rank().matches());
+}
+
+TEST(Copier, FullStreamIsNotAFailure) {
+  bench_options opts;
+  opts.stream_depth = 4;
+  opts.max_batch = 1;
+  copier_bench b(opts);
+  std::vector<copy_op> ops;
+  for (std::uint32_t i = 0; i < 12; ++i) ops.push_back(b.store(i, i));
+  for (std::uint32_t i = 0; i < 12; ++i) ops.push_back(b.restore(i, 12 + i));
+  ASSERT_EQ(b.submit(ops), status::ok);
+  b.settle();
+  for (const copy_op& op : ops) EXPECT_EQ(b.codes(op), codes{status::ok});
+}
+
+TEST(Copier, LostDeviceFailsWhatIsOutstandingAndRefusesMore) {
+  bench_options opts;
+  opts.max_batch = 1;
+  copier_bench b(opts);
+  std::vector<copy_op> ops;
+  for (std::uint32_t i = 0; i < 12; ++i) ops.push_back(b.store(i, i));
+  ops.push_back(b.restore(3, 3, 2));  // waits for a number
+  ASSERT_EQ(b.submit(ops), status::ok);
+  ASSERT_TRUE(b.get().try_room(copy_kind::store, 1));
+  b.pump();
+  b.faults().gone = true;
+  EXPECT_EQ(b.get().mark({0, 1}), status::device_lost);
+  EXPECT_TRUE(b.get().lost());
+  b.pump();
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(b.codes(ops[i]).size(), 1U);
+  for (std::size_t i = 8; i < ops.size(); ++i)
+    EXPECT_EQ(b.codes(ops[i]), codes{status::device_lost});
+  for (const completion& each : b.completions) EXPECT_NE(each.code, status::ok);
+  EXPECT_EQ(b.submit(b.store(0, 0)), status::device_lost);
+  EXPECT_FALSE(b.get().try_room(copy_kind::restore, 1));
+  EXPECT_EQ(b.get().order_after(0, {&ops[0].header.op, 1}, now()), status::device_lost);
+  // An op whose room was taken before is reported all the same.
+  const copy_op late = b.store(1, 1);
+  b.get().enqueue(late);
+  b.pump();
+  EXPECT_EQ(b.codes(late), codes{status::device_lost});
+  EXPECT_EQ(b.get().close(now()), status::ok);
+}
+
+TEST(Copier, DeviceLostInALaunchEndsAllThatWaits) {
+  copier_bench b;
+  b.faults().launches.at(1, status::device_lost);
+  const copy_op store = b.store(0, 0);
+  const copy_op behind = b.restore(0, 1);
+  ASSERT_EQ(b.submit({store, behind}), status::ok);
+  b.settle();
+  EXPECT_EQ(b.codes(store), codes{status::device_lost});
+  EXPECT_EQ(b.codes(behind), codes{status::device_lost});
+  EXPECT_EQ(b.get().outstanding(), 0U);
+}
+
+// ---- closing -------------------------------------------------------------------------------
+
+TEST(Copier, CloseReportsTheRestWhenTimeIsUp) {
+  copier_bench b;
+  const copy_op flying = b.store(0, 0, 1);
+  const copy_op held = b.store(1, 1, 2);
+  const copy_op dropped = b.store(2, 2, 2);
+  b.on_take = [&](op_id op) { return op != dropped.header.op; };
+  ASSERT_EQ(b.submit({flying, held, dropped}), status::ok);
+  b.pump();
+  EXPECT_EQ(b.get().close(now()), status::timed_out);
+  EXPECT_EQ(b.codes(flying), codes{status::timed_out});
+  EXPECT_EQ(b.codes(held), codes{status::cancelled});
+  EXPECT_TRUE(b.codes(dropped).empty());
+  EXPECT_EQ(b.submit(b.store(3, 3)), status::closed);
+  // Still ordered behind what may run, and proven over later.
+  EXPECT_EQ(b.get().order_after(0, {&flying.header.op, 1}, now()), status::ok);
+  std::function<void()> step = [] {};
+  b.enqueue(b.compute(), step);
+  EXPECT_EQ(b.run(b.compute()), 0);
+  b.settle();
+  EXPECT_EQ(b.get().close(now()), status::ok);
+  EXPECT_EQ(b.completions.size(), 2U) << "nothing is reported twice";
+  b.model(flying);
+  EXPECT_TRUE(b.rank().matches());
+}
+
+TEST(Copier, CloseLetsAcceptedOpsFinish) {
+  bench_options opts;
+  opts.manual = false;
+  opts.threaded = true;
+  copier_bench b(opts);
+  std::vector<copy_op> ops;
+  for (std::uint32_t i = 0; i < 30; ++i) ops.push_back(b.store(i % 12, i));
+  ASSERT_EQ(b.submit(ops), status::ok);
+  EXPECT_EQ(b.get().close(soon()), status::ok);
+  for (const copy_op& op : ops) EXPECT_EQ(b.codes(op), codes{status::ok});
+  EXPECT_EQ(b.get().close(soon()), status::ok);
+}
+
+TEST(Copier, CloseWaitsForRoomsThatAreStillOut) {
+  bench_options opts;
+  opts.manual = false;
+  opts.threaded = true;
+  copier_bench b(opts);
+  ASSERT_TRUE(b.get().try_room(copy_kind::store, 2));
+  std::atomic<bool> closed{false};
+  std::thread closer([&] {
+    // Long after the test has been ended: only the room that comes back may wake it.
+    EXPECT_EQ(b.get().close(clock::now() + std::chrono::hours(1)), status::ok);
+    closed = true;
+  });
+  while (b.get().try_room(copy_kind::restore, 1)) b.get().give_room(copy_kind::restore, 1);
+  const copy_op late = b.store(0, 0);
+  b.get().enqueue(late);
+  while (b.get().outstanding() != 0) std::this_thread::yield();
+  EXPECT_FALSE(closed.load());
+  b.get().give_room(copy_kind::store, 1);
+  closer.join();
+  EXPECT_EQ(b.codes(late), codes{status::ok});
+}
+
+TEST(Copier, DestructionReportsWhatIsLeft) {
+  copier_bench b;
+  const copy_op held = b.store(1, 1, 2);
+  ASSERT_EQ(b.submit(held), status::ok);
+  b.destroy_copier();
+  EXPECT_EQ(b.codes(held), codes{status::cancelled});
+}
+
+TEST(Copier, DrainWithoutTimeTimesOut) {
+  copier_bench b;
+  EXPECT_EQ(b.get().drain(now()), status::ok);
+  ASSERT_EQ(b.submit(b.store(0, 0)), status::ok);
+  EXPECT_EQ(b.get().drain(now()), status::timed_out);
+  b.settle();
+  EXPECT_EQ(b.get().drain(now()), status::ok);
+}
+
+}  // namespace
+}  // namespace cairn::tests
