@@ -179,10 +179,12 @@ bool catalog::release_pin(const pin& which) noexcept {
   return true;
 }
 
+std::uint32_t catalog::state::expire_pins(deadline now) noexcept {
+  return pins.expire(now, [&](record_handle which) { unpin(which.index, record_word::one_pin); });
+}
+
 std::uint32_t catalog::expire(deadline now) noexcept {
-  state& s = *state_;
-  return s.pins.expire(now,
-                       [&](record_handle record) { s.unpin(record.index, record_word::one_pin); });
+  return state_->expire_pins(now);
 }
 
 std::uint32_t catalog::epoch() const noexcept {

@@ -208,7 +208,8 @@ std::uint32_t catalog::state::take_victim() noexcept {
   // Each round either ends, or takes one record out of the order, or follows a change by
   // another thread. The bound is for a policy that keeps naming what was dropped.
   for (std::uint64_t round = 0; round < 4ULL * record_count + 64; ++round) {
-    const std::uint32_t id = policy->next();
+    std::uint32_t id = policy->next();
+    if (id >= record_count && evictable.load_relaxed() > held.load_relaxed()) id = policy->search();
     if (id >= record_count) return none;
     record& r = records[id];
     std::uint64_t bits = r.word.load_acquire();
@@ -225,17 +226,33 @@ std::uint32_t catalog::state::take_victim() noexcept {
       return id;
     }
     if (before.state == record_state::ready && !before.parked) {
-      // Pinned: set aside until its last pin falls, so that no later evictor meets it again.
-      after.parked = true;
-      if (r.word.cas_acq_rel(bits, after.bits())) {
-        moved(before, after);
-        sync_order(id);
-      }
+      (void)park(id, bits);
       continue;
     }
     sync_order(id);  // the policy lags behind the word: help
   }
   return none;
+}
+
+bool catalog::state::park(std::uint32_t id, std::uint64_t bits) noexcept {
+  const record_word before = record_word::of(bits);
+  record_word after = before;
+  after.parked = true;
+  if (!records[id].word.cas_acq_rel(bits, after.bits())) return false;
+  moved(before, after);
+  sync_order(id);
+  return true;
+}
+
+void catalog::state::park_pinned() noexcept {
+  pins.for_each([&](record_handle which) {
+    for (;;) {
+      const std::uint64_t bits = records[which.index].word.load_acquire();
+      const record_word w = record_word::of(bits);
+      if (w.generation != which.generation || w.state != record_state::ready) return;
+      if (w.parked || w.pins == 0 || park(which.index, bits)) return;
+    }
+  });
 }
 
 bool catalog::state::evict_one() noexcept {

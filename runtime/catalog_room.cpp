@@ -48,34 +48,43 @@ result<void> catalog::state::fill(std::uint32_t id, std::uint32_t generation) no
       return replaced;
     }
     // Bare pins past their deadline stand in the way of nobody.
-    const deadline now = clock::now();
-    const std::uint32_t expired =
-        pins.live() == 0 ? 0 : pins.expire(now, [&](record_handle held_by) {
-          unpin(held_by.index, record_word::one_pin);
-        });
-    if (expired == 0) break;
+    if (pins.live() == 0 || expire_pins(clock::now()) == 0) break;
   }
   return no_victim();
+}
+
+result<std::uint64_t> catalog::state::victims_for(std::uint64_t count,
+                                                  std::uint64_t withheld) noexcept {
+  const error short_of(status::no_room, "not enough units, even by evicting", 0, count,
+                       pool.free_units());
+  if (!could_have(count, withheld)) return short_of;
+  const std::uint64_t wanted = count + withheld;
+  const std::uint64_t free = pool.free_units();
+  const std::uint64_t victims = wanted > free ? (wanted - free + per_image - 1) / per_image : 0;
+  if (victims > 0 && pins.live() != 0) {
+    // Bare pins are not in the count. Whoever needs victims looks at them first, so that a request
+    // which they make impossible is refused before anything is evicted.
+    expire_pins(clock::now());
+    park_pinned();
+    const std::int64_t left = evictable.load_relaxed() - held.load_relaxed();
+    if (left < 0 || static_cast<std::uint64_t>(left) < victims) return short_of;
+  }
+  return victims;
 }
 
 template <class Take>
 result<void> catalog::state::acquire(std::uint64_t count, std::uint64_t withheld,
                                      Take&& take) noexcept {
-  if (!could_have(count, withheld))
-    return error(status::no_room, "not enough units, even by evicting", 0, count,
-                 pool.free_units());
-  const std::uint64_t free = pool.free_units();
-  const std::uint64_t wanted = count + withheld;
-  std::uint64_t budget = wanted > free ? (wanted - free + per_image - 1) / per_image : 0;
-  for (;;) {
-    if (withheld == 0 || pool.free_units() >= wanted) {
+  auto victims = victims_for(count, withheld);
+  if (!victims) return victims.why();
+  for (std::uint64_t left = *victims;; --left) {
+    if (withheld == 0 || pool.free_units() >= count + withheld) {
       result<void> taken = take();
       if (taken || taken.code() != status::no_room) return taken;
     }
-    if (budget == 0)
+    if (left == 0)
       return error(status::no_room, "other callers took the units that were made free", 0, count,
                    pool.free_units());
-    --budget;
     if (!evict_one()) return no_victim();
   }
 }
@@ -207,10 +216,9 @@ result<admission> catalog::admit(std::span<const checkpoint_key> keys, std::uint
     // The cached units of the prefix are about to be live: they are not room for the rest.
     const std::span<unit_id> rest = units.subspan(length);
     const std::uint64_t withheld = s.demanded();
-    if (!s.could_have(rest.size() + cached, withheld)) {
+    if (auto room = s.victims_for(rest.size() + cached, withheld); !room) {
       give_up();
-      return error(status::no_room, "not enough units for the request, even by evicting", 0,
-                   rest.size(), s.pool.free_units());
+      return room.why();
     }
     const std::uint32_t entry = length > 0 ? s.ops.take_entry() : 0;
     if (entry == op_table::none) {

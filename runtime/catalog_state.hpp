@@ -106,13 +106,23 @@ struct catalog::state {
   /// A victim, out of the index and in state reclaiming, whose units the caller must pass on or
   /// release through reclaim; none when the policy names no evictable record.
   std::uint32_t take_victim() noexcept;
+  /// Sets a READY record aside whose word is `bits` and pinned, until its last pin falls: no
+  /// evictor meets it meanwhile. False when the word has changed.
+  bool park(std::uint32_t id, std::uint64_t bits) noexcept;
+  /// Parks every record that a bare pin holds, so that `held` tells how many there are.
+  void park_pinned() noexcept;
   /// A victim whose units go back to the pool.
   bool evict_one() noexcept;
+
+  std::uint32_t expire_pins(deadline now) noexcept;
 
   // ---- room (catalog_room.cpp) ----------------------------------------------------
   [[nodiscard]] bool could_have(std::uint64_t count, std::uint64_t withheld) const noexcept;
   /// Why nothing could be evicted, as a refusal.
   [[nodiscard]] error no_victim() const noexcept;
+  /// How many records must go for `count` units beside `withheld`, or why they cannot be had.
+  [[nodiscard]] result<std::uint64_t> victims_for(std::uint64_t count,
+                                                  std::uint64_t withheld) noexcept;
   /// Calls take() -> result<void> until it gets `count` units, evicting at most the shortfall and
   /// leaving `withheld` units free.
   template <class Take>

@@ -20,6 +20,11 @@ class lru_policy final : public eviction_policy {
     const std::uint32_t first = order_->first();
     return first == detail::order::none ? none : first;
   }
+  // The tree may lag behind its leaves while another thread is held up in it.
+  std::uint32_t search() noexcept override {
+    const std::uint32_t first = order_->first_by_scan();
+    return first == detail::order::none ? none : first;
+  }
 
  private:
   std::unique_ptr<detail::order> order_;

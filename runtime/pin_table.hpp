@@ -71,6 +71,18 @@ class pin_table {
     return ended;
   }
 
+  /// Calls f(record) for each pin that is held now. The record may have changed hands by then.
+  template <class F>
+  void for_each(F&& f) const noexcept {
+    const std::uint32_t high = high_water_.load_acquire();
+    for (std::uint32_t i = 0; i < high; ++i) {
+      if ((entries_[i].word.load_acquire() & 1) == 0) continue;
+      const std::uint64_t packed = entries_[i].record.load_relaxed();
+      f(record_handle{static_cast<std::uint32_t>(packed >> 32),
+                      static_cast<std::uint32_t>(packed)});
+    }
+  }
+
   [[nodiscard]] std::uint32_t live() const noexcept { return live_.load_relaxed(); }
   [[nodiscard]] std::int64_t oldest_ns(deadline now) const noexcept {
     std::int64_t oldest = 0;

@@ -148,13 +148,11 @@ class catalog_pair {
     model.clear();
   }
   void ensure_free_units(std::uint32_t count) {
-    if (misjudged(count)) return;
     past_.note("ensure_free_units(%u)", count);
     same_room_status("ensure_free_units", cairn->ensure_free_units(count).code(),
                      model.ensure_free_units(count));
   }
   void allocate(std::uint32_t count) {
-    if (misjudged(count)) return;
     past_.note("catalog allocate(%u)", count);
     std::vector<unit_id> ids(count, no_unit);
     status code = cairn->allocate(ids).code();
@@ -165,7 +163,6 @@ class catalog_pair {
   /// Returns the units, or none when both refuse.
   std::vector<unit_id> admit(const std::vector<checkpoint_key>& keys, std::uint32_t fresh,
                              slot_id slot) {
-    if (misjudged(static_cast<std::uint32_t>(keys.size()) + fresh)) return {};
     past_.note("admit(%s, fresh %u, slot %u)", tell(keys).c_str(), fresh, slot);
     std::vector<unit_id> ids(keys.size() + fresh, no_unit);
     auto answer = cairn->admit(keys, fresh, slot, ids);
@@ -284,12 +281,6 @@ class catalog_pair {
   bool both_room(status a, status b) const {
     auto room = [](status s) { return s == status::no_room || s == status::passed_over; };
     return model.pins() > 0 && shape_.policy == policy_kind::spare_anchors && room(a) && room(b);
-  }
-  /// Bare pins are not counted, so a call that needs victims may find fewer than it counted on.
-  /// A store needs one and is refused for nothing; what others have spent by then is not
-  /// specified to the unit, and they are not called.
-  bool misjudged(std::uint32_t count) const {
-    return model.pins() > 0 && count > pools.model.free_units();
   }
   void same_room_status(const char* what, status code, status expected) {
     if (!both_room(code, expected)) past_.same(what, code, expected);

@@ -37,6 +37,9 @@ class eviction_policy {
   virtual void drop(std::uint32_t record) noexcept = 0;
   /// The record to evict next, or `none`: a policy may pass over all.
   virtual std::uint32_t next() noexcept = 0;
+  /// Asked when next() named none although more records are evictable than are set aside: a last
+  /// look, which may visit every record. A policy that passes over them keeps this one.
+  virtual std::uint32_t search() noexcept { return next(); }
 };
 
 /// Exact least recently used (SPEC: "exact when calls do not overlap").
@@ -188,7 +191,7 @@ class catalog {
   /// One step: claims the KV of the longest prefix of `keys` that ends at a READY boundary,
   /// starts the restore into `slot`, and allocates fresh units for the rest, so that `units`
   /// holds keys.size() + fresh ids. On error nothing is held (no_room, limit, invalid).
-  /// Precondition: units.size() == keys.size() + fresh.
+  /// Preconditions: units.size() == keys.size() + fresh; the keys differ, as prefix keys do.
   result<admission> admit(std::span<const checkpoint_key> keys, std::uint32_t fresh, slot_id slot,
                           std::span<unit_id> units) noexcept;
 
