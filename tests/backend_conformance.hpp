@@ -312,9 +312,25 @@ TEST_P(BackendConformance, DestroyingAStreamWaitsForItsWork) {
   EXPECT_EQ(dev().wait(*next, e.get()), status::ok);
 }
 
+// The last call may come at the very moment at which the stream looks whether it may end.
+TEST_P(BackendConformance, AStreamThatEndsAtOnceRunsWhatItWasGiven) {
+  CAIRN_NEEDS_CALLS();
+  const hasty_threads hasty;
+  for (int i = 0; i < 500; ++i) {
+    std::atomic<bool> begun{false}, done{false};
+    auto s = new_stream();
+    enqueue_set(*s, begun);
+    while (!begun.load()) std::this_thread::yield();
+    enqueue_set(*s, done);
+    s.reset();
+    ASSERT_TRUE(done.load()) << "stream " << i;
+  }
+}
+
 // Recorders and waiters meet on one event without any order between them: each wait holds for
 // some recording, all streams come to an end, and nothing races.
 TEST_P(BackendConformance, RecordAndWaitMayMeetOnOneEvent) {
+  const hasty_threads hasty;
   constexpr int rounds = 300;
   auto a = new_stream();
   auto b = new_stream();

@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/sync.hpp"
+
 namespace cairn::tests {
 
 struct backend_factory {
@@ -53,6 +55,29 @@ class awaited_event {
   device& on_;
   doorbell bell_;  // outlives the event
   std::unique_ptr<event> event_;
+};
+
+/// Yields at every third access of a protocol word while it lives, in builds with the hook of
+/// runtime/sync.hpp: narrow windows open wide enough to be hit. Other threads are at rest when it
+/// comes and goes.
+class hasty_threads {
+ public:
+#if defined(CAIRN_SYNC_HOOK)
+  hasty_threads() {
+    sync::schedule_hook = []() noexcept {
+      thread_local unsigned accesses = 0;
+      if (++accesses % 3 == 0) std::this_thread::yield();
+    };
+  }
+  ~hasty_threads() {
+    sync::schedule_hook = nullptr;
+  }
+#else
+  hasty_threads() noexcept {}
+  ~hasty_threads() noexcept {}
+#endif
+  hasty_threads(const hasty_threads&) = delete;
+  hasty_threads& operator=(const hasty_threads&) = delete;
 };
 
 /// Holds up a stream until opened.
