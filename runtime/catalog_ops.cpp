@@ -87,6 +87,9 @@ result<copy_op> catalog::begin_store(const checkpoint_key& key, slot_id slot, pl
     w.state = record_state::copying;
     if (r.word.cas_acq_rel(bits, w.bits())) break;
   }
+  // After the CAS: lose_rank advances the epoch and then does a read-modify-write on every record.
+  // Either that comes after the CAS and finds this one copying, or the CAS acquires the new epoch.
+  // So no store of an epoch that has passed is ever published.
   const std::uint32_t now = s.epoch.load_acquire();
   const op_id op = s.ops.begin(entry, {{id, generation}, slot, now, copy_kind::store});
   s.fates.kept.fetch_add_relaxed(1);
@@ -124,7 +127,8 @@ bool catalog::take(op_id op) noexcept {
 bool catalog::state::cancel(op_id op) noexcept {
   op_facts facts;
   if (!ops.start_cancel(op, facts)) return false;
-  ops.end(op, settle(facts, status::cancelled));
+  settle(facts, status::cancelled);
+  ops.end(op, status::cancelled);
   return true;
 }
 
@@ -154,21 +158,23 @@ std::uint32_t catalog::cancel_stores(slot_id slot) noexcept {
   return state_->cancel_kind(slot, copy_kind::store);
 }
 
-status catalog::state::settle(const op_facts& facts, status code) noexcept {
+void catalog::state::settle(const op_facts& facts, status code) noexcept {
   // A copy that was given up may still touch memory: its units, or the pin on them, stay.
   const bool keep = code == status::timed_out;
   if (facts.kind == copy_kind::restore) {
     if (code == status::corrupt) hide(facts.record.index, facts.record.generation);
     if (!keep) unpin(facts.record.index, record_word::one_restore);
-    return code;
+    return;
   }
-  if (code == status::ok) return publish(facts.record.index, facts.epoch);
+  if (code == status::ok) {
+    publish(facts.record.index);
+    return;
+  }
   if (code == status::cancelled)
     fates.cancelled.fetch_add_relaxed(1);
   else
     fates.failed.fetch_add_relaxed(1);
   unwind(facts.record, keep);
-  return code;
 }
 
 finish_outcome catalog::finish(const completion& what) noexcept {
@@ -182,7 +188,8 @@ finish_outcome catalog::finish(const completion& what) noexcept {
   outcome.kind = facts.kind;
   if (counted == op_table::counted::yes) return outcome;
   outcome.ended = true;
-  outcome.code = s.settle(facts, code);
+  outcome.code = code;
+  s.settle(facts, code);
   s.ops.end(what.op, outcome.code);
   return outcome;
 }
@@ -202,7 +209,7 @@ status catalog::wait(op_id op, deadline until) const noexcept {
 
 std::uint32_t catalog::lose_rank(rank_id rank) noexcept {
   state& s = *state_;
-  s.epoch.fetch_add_acq_rel(1);  // before the records are visited: see publish
+  s.epoch.fetch_add_acq_rel(1);  // before the records are visited: see begin_store
   clear();
   std::uint32_t failed = 0;
   const std::uint32_t high = s.ops.high_water();

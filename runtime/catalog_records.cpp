@@ -170,7 +170,7 @@ void catalog::state::unclaim(std::uint32_t id, bool indexed) noexcept {
   free_records.put(id);
 }
 
-status catalog::state::publish(std::uint32_t id, std::uint32_t op_epoch) noexcept {
+void catalog::state::publish(std::uint32_t id) noexcept {
   record& r = records[id];
   const std::uint64_t stamp = uses.fetch_add_relaxed(1) + 1;
   r.used.store_release(stamp);
@@ -182,18 +182,12 @@ status catalog::state::publish(std::uint32_t id, std::uint32_t op_epoch) noexcep
     w.state = record_state::ready;
     return true;
   });
-  status code = status::ok;
   if (won) {
     sync_order(id);  // first: what is counted can be found
     moved(before, after);
-    // A rank may have been lost meanwhile. lose_rank advances the epoch and then does a
-    // read-modify-write on every record: either it finds this one READY, or the CAS above came
-    // after it and the new epoch is visible here.
-    if (epoch.load_acquire() != op_epoch && hide(id, after.generation)) code = status::device_lost;
   }
   // Not won: forgotten during the copy.
   unpin(id, record_word::one_pin);
-  return code;
 }
 
 void catalog::state::unwind(record_handle which, bool keep) noexcept {

@@ -99,8 +99,8 @@ struct catalog::state {
   std::uint32_t claim_record(const checkpoint_key& key, placement_hint hint) noexcept;
   /// claimed -> reclaiming -> vacant for a refused store.
   void unclaim(std::uint32_t id, bool indexed) noexcept;
-  /// copying -> ready, or unwinds a record that was forgotten or whose epoch has passed.
-  status publish(std::uint32_t id, std::uint32_t op_epoch) noexcept;
+  /// copying -> ready unless the record was forgotten; the writer's pin falls.
+  void publish(std::uint32_t id) noexcept;
   /// copying -> evicting after a failure or a cancel; the writer's pin falls unless `keep`.
   void unwind(record_handle which, bool keep) noexcept;
   /// A victim, out of the index and in state reclaiming, whose units the caller must pass on or
@@ -136,8 +136,8 @@ struct catalog::state {
   [[nodiscard]] copy_op describe(op_id op, std::uint32_t id, copy_kind kind, slot_id slot,
                                  std::uint32_t op_epoch) noexcept;
   void mark_used(std::uint32_t id) noexcept;
-  /// Publishes, unwinds or unpins; returns the status that observers read.
-  status settle(const detail::op_facts& facts, status code) noexcept;
+  /// Publishes, unwinds or unpins.
+  void settle(const detail::op_facts& facts, status code) noexcept;
   bool cancel(op_id op) noexcept;
   std::uint32_t cancel_kind(slot_id slot, copy_kind kind) noexcept;
   [[nodiscard]] error refuse_slot(slot_id slot) const noexcept;

@@ -9,7 +9,9 @@
 #include <cairn/catalog.hpp>
 #include <cctype>
 #include <functional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/sync.hpp"
@@ -54,6 +56,7 @@ struct stage {
     auto op = records->begin_store(key(n), 0);
     if (!op) return;
     for (unit_id id : op->units) write(id, n);
+    stored_in[n] = op->header.epoch;
     flying.push_back({*op, n});
   }
   void begin_restore(std::uint64_t n) {
@@ -73,8 +76,13 @@ struct stage {
     if (!records->take(f.op.header.op)) return;  // cancelled: the units are not its own any more
     for (rank_id rank = f.reported; rank < ranks; ++rank) {
       verify(f.op, f.key);  // the units are this op's until its last rank has reported
-      (void)records->finish(report(f, rank, code));
+      tell(f, rank, code);
     }
+  }
+  void tell(const flight& f, rank_id rank, status code) {
+    if (!records->finish(report(f, rank, code)).counted) return;
+    const auto what = std::make_tuple(f.op.header.begin_stamp, rank);
+    EXPECT_TRUE(counted.insert(what).second) << "a rank counted twice";
   }
   static completion report(const flight& f, rank_id rank, status code) {
     completion c;
@@ -140,7 +148,11 @@ struct stage {
     EXPECT_EQ(pool->free_units(), p.vacant + p.cached);
     EXPECT_EQ(records->evictable(), c.ready);
     std::uint32_t visible = 0;
-    for (std::uint64_t n = 0; n < 8; ++n) visible += records->contains(key(n)) ? 1 : 0;
+    for (std::uint64_t n = 0; n < 8; ++n) {
+      if (!records->contains(key(n))) continue;
+      ++visible;
+      EXPECT_EQ(stored_in[n], records->epoch()) << "a shard of a READY record is lost";
+    }
     EXPECT_EQ(visible, c.ready) << "a key has two records, or a record no key";
     std::vector<unit_id> all(p.total);
     EXPECT_TRUE(records->allocate(all).ok()) << "what is counted as evictable cannot be had";
@@ -149,7 +161,9 @@ struct stage {
   std::unique_ptr<unit_pool> pool;
   std::unique_ptr<catalog> records;
   std::uint64_t content[unit_count + 1] = {};
+  std::uint32_t stored_in[8] = {};  ///< epoch, by key
   std::vector<flight> flying;
+  std::set<std::tuple<std::uint64_t, rank_id>> counted;
   std::vector<unit_id> live;
   std::vector<pin> pins;
 };
@@ -191,8 +205,8 @@ const std::vector<call>& calls() {
        [](stage& s) {
          if (s.flying.empty()) return;
          stage::flight& f = s.flying.front();
-         (void)s.records->finish(stage::report(f, 0, status::ok));
-         (void)s.records->finish(stage::report(f, 0, status::failed));
+         s.tell(f, 0, status::ok);
+         s.tell(f, 0, status::failed);
          f.reported = 1;
        }},
       {"cancel slot",

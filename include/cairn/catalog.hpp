@@ -48,10 +48,10 @@ std::unique_ptr<eviction_policy> make_lru_policy();
 struct catalog_options {
   layout shape;
   std::uint32_t ranks = 1;
-  std::uint32_t slots = 0;                  ///< slot ids are below this
-  std::uint32_t max_ops = 4096;             ///< operations in flight or observed
-  std::uint32_t max_pins = 1024;            ///< bare pins at once
-  std::uint32_t max_threads = 64;           ///< threads inside begin_store at once
+  std::uint32_t slots = 0;         ///< slot ids are below this
+  std::uint32_t max_ops = 4096;    ///< operations in flight or observed
+  std::uint32_t max_pins = 1024;   ///< bare pins at once
+  std::uint32_t max_threads = 64;  ///< threads inside begin_store at once
   bool staged = false;  ///< an op cannot be cancelled before `submitted` was called for it
   std::unique_ptr<eviction_policy> policy;  ///< null: make_lru_policy()
 };
@@ -208,7 +208,8 @@ class catalog {
   // ---- ranks and the end ----------------------------------------------------------
   [[nodiscard]] std::uint32_t epoch() const noexcept;
   /// The rank is gone and proven idle: its outstanding ops fail, the epoch advances, and every
-  /// record is forgotten, for a shard of it is lost. Returns how many ops it failed.
+  /// record is forgotten, for a shard of it is lost. Returns how many ops it failed; the rank's
+  /// share of an op that begins at the same time must still be reported through finish.
   std::uint32_t lose_rank(rank_id rank) noexcept;
   /// Stops admissions: begin_*, admit and allocate answer `closed`. Ops in flight may finish.
   void close() noexcept;
