@@ -1,5 +1,8 @@
 // The runtime as an engine sees it: tickets, ranks, room, order, slots that change hands. All
 // on manual devices, so every interleaving is the test's own.
+#include <array>
+
+#include "tests/allocations.hpp"
 #include "tests/runtime_fixture.hpp"
 
 namespace cairn::tests {
@@ -299,6 +302,22 @@ TEST(Slots, StoreReadsWhatTheComputeStreamLeavesAtTheCall) {
   EXPECT_TRUE(rig.holds(0, 1));
 }
 
+// Restores go before stores, except on one slot.
+TEST(Slots, OpsOnOneSlotRunInTheOrderOfTheCalls) {
+  runtime_rig rig;
+  rig.keep(1);
+  rig.write(3, 2);
+  auto stored = rig.rt->store(key_of(2), 3, 0);
+  auto restored = rig.rt->restore(key_of(1), 3, 1);
+  ASSERT_TRUE(stored.ok() && restored.ok());
+  rig.run();
+  EXPECT_TRUE(rig.holds(3, 1));
+  auto check = rig.rt->restore(key_of(2), 4, 0);
+  ASSERT_TRUE(check.ok());
+  rig.run();
+  EXPECT_TRUE(rig.holds(4, 2)) << "the store read the slot before the restore wrote it";
+}
+
 // Without the order, the compute streams, which come first, run before the copy.
 TEST(OrderAfter, LaterComputeSeesTheRestoredBytesOnEveryRank) {
   runtime_rig rig({.ranks = 2});
@@ -395,6 +414,43 @@ TEST(Boundaries, OrphanedWhenTheirKvIsTaken) {
   EXPECT_FALSE(rig.rt->records().contains(key_of(1)));
   EXPECT_EQ(rig.rt->records().fates().orphaned, 2U);
   EXPECT_EQ(rig.rt->records().fates().evicted, 0U);
+}
+
+TEST(HotPaths, AllocateNothingOnceAThreadHasMadeItsFirstCalls) {
+  if (!allocations_are_counted) GTEST_SKIP() << "a sanitizer owns malloc";
+  runtime_rig rig({.ranks = 2, .units = 200});
+  rig.keep(1);
+  ASSERT_TRUE(rig.rt->sequences().set_slot(0, 4).ok());
+  std::array<unit_id, 3> units{};
+  const std::array<checkpoint_key, 1> prompt = {key_of(1)};
+  ASSERT_TRUE(rig.rt->records().allocate(units).ok());
+  ASSERT_TRUE(rig.rt->own_pool()->publish(units[0], prompt[0]).ok());
+  for (const unit_id u : units) ASSERT_TRUE(rig.rt->own_pool()->free(u).ok());
+  std::uint64_t before = 0;
+  for (std::uint64_t n = 0; n < 40; ++n) {
+    if (n == 10) before = allocations_of_this_thread();
+    {
+      auto stored = rig.rt->store(key_of(100 + n), 1, 0);
+      EXPECT_TRUE(stored.ok());
+      auto restored = rig.rt->restore(key_of(1), 2, 1);
+      EXPECT_TRUE(restored.ok());
+      ticket admitted;
+      EXPECT_TRUE(rig.rt->admit(prompt, 2, 3, units, 0, admitted).ok());
+      EXPECT_TRUE(admitted.valid());
+      const auto until = rig.rt->mark(0);
+      for (const unit_id u : units) EXPECT_TRUE(rig.rt->own_pool()->free(u, *until).ok());
+      EXPECT_TRUE(rig.rt->sequences().file(0, key_of(500 + n)).ok());
+      EXPECT_EQ(rig.rt->drain_boundaries(1), 1U);
+      EXPECT_EQ(rig.rt->store(key_of(1), 0, 0).code(), status::duplicate);
+      EXPECT_EQ(rig.rt->restore(key_of(99), 0, 0).code(), status::not_found);
+      EXPECT_EQ(rig.rt->release_slot(2, 0), 1U);
+      EXPECT_TRUE(stored->cancel());
+    }
+    const std::uint64_t kept = allocations_of_this_thread();
+    rig.run();  // the copy thread's side has tests of its own
+    before += allocations_of_this_thread() - kept;
+  }
+  EXPECT_EQ(allocations_of_this_thread(), before);
 }
 
 TEST(Runtimes, TwoInOneProcessDoNotMeet) {

@@ -29,11 +29,11 @@ TEST(Close, StopsAdmissionsAndIsIdempotent) {
 }
 
 TEST(Close, LetsAcceptedOpsFinishUntilTheDeadline) {
-  runtime_rig rig({.ranks = 2, .manual = false});
   std::atomic<bool> go{false};
   std::function<void()> gate = [&] {
     while (!go) std::this_thread::yield();
   };
+  runtime_rig rig({.ranks = 2, .manual = false});
   rig.enqueue(1, 0, gate);
   auto stored = rig.rt->store(key_of(1), 0, 0);
   ASSERT_TRUE(stored.ok());
@@ -91,11 +91,11 @@ TEST(Close, DestroyingARuntimeWithOpsQueuedDoesNotHang) {
 }
 
 TEST(Close, WaitersAreWoken) {
-  runtime_rig rig({.ranks = 2, .manual = false});
   std::atomic<bool> go{false};
   std::function<void()> gate = [&] {
     while (!go) std::this_thread::yield();
   };
+  runtime_rig rig({.ranks = 2, .manual = false});
   rig.enqueue(0, 0, gate);
   auto stored = rig.rt->store(key_of(1), 0, 0);
   ASSERT_TRUE(stored.ok());
