@@ -21,7 +21,7 @@ class replay_engine final : public cairn::replay::engine {
     for (std::uint64_t stamp : in_flight_) catalog_.finish(stamp, 0, status::ok);
     in_flight_.clear();
   }
-  void quiet() override { settle(); }
+  void quiet(bool) override { settle(); }
 
   std::optional<cairn::replay::admitted> admit(cairn::replay::run_id, slot_id slot,
                                                std::span<const checkpoint_key> keys,

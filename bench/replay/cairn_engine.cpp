@@ -99,12 +99,10 @@ void cairn_engine::catch_up(std::int64_t now_us) {
   }
 }
 
-void cairn_engine::quiet() {
-  // With other threads at work there may be no moment without a copy: not an error.
-  if (opts_.settled)
-    apply_completions();
-  else
-    (void)runtime_->drain(clock::now() + short_patience);
+void cairn_engine::quiet(bool alone) {
+  if (opts_.settled) return apply_completions();
+  const status code = runtime_->drain(alone ? soon() : clock::now() + short_patience);
+  if (alone) expect(code, "drain");
 }
 
 std::optional<admitted> cairn_engine::admit(run_id, slot_id slot,

@@ -38,7 +38,7 @@ class cairn_engine final : public engine {
   }
 
   void settle(std::int64_t now_us) override;
-  void quiet() override;
+  void quiet(bool alone) override;
   std::optional<admitted> admit(run_id run, slot_id slot, std::span<const checkpoint_key> keys,
                                 std::uint32_t fresh, std::span<unit_id> units) override;
   [[nodiscard]] bool has_available_units(std::uint32_t count,

@@ -10,6 +10,22 @@ void call_log::add(logged_call made) {
   calls_.push_back(std::move(made));
 }
 
+void call_log::settle(std::int64_t now_us) {
+  on_.settle(now_us);
+  add({call_kind::settle});
+}
+
+void call_log::quiet(bool alone) {
+  on_.quiet(alone);
+  add({call_kind::settle});
+}
+
+bool call_log::restored(run_id run, slot_id slot) {
+  const bool done = on_.restored(run, slot);
+  add({call_kind::settle});
+  return done;
+}
+
 std::optional<admitted> call_log::admit(run_id run, slot_id slot,
                                         std::span<const checkpoint_key> keys, std::uint32_t fresh,
                                         std::span<unit_id> units) {
@@ -56,13 +72,14 @@ void call_log::release(run_id run, slot_id slot, std::span<const unit_id> units,
 }
 
 void write_calls(std::ostream& to, const std::vector<logged_call>& calls) {
-  static constexpr const char* names[] = {"admit", "grow", "publish", "reach", "release"};
+  static constexpr const char* names[] = {"admit", "grow", "publish", "reach", "release", "settle"};
   auto key = [&](const checkpoint_key& of) {
     to << '"' << std::hex << std::setfill('0') << std::setw(16) << of.hi << std::setw(16) << of.lo
        << std::dec << '"';
   };
   for (const logged_call& each : calls) {
-    to << "{\"call\":\"" << names[static_cast<std::size_t>(each.kind)] << "\",\"run\":" << each.run;
+    to << "{\"call\":\"" << names[static_cast<std::size_t>(each.kind)] << '"';
+    if (each.run != 0) to << ",\"run\":" << each.run;
     if (each.slot != no_slot) to << ",\"slot\":" << each.slot;
     if (each.kind == call_kind::publish) to << ",\"block\":" << each.block;
     if (each.kind == call_kind::publish || each.kind == call_kind::reach) {
@@ -89,6 +106,10 @@ log_replay_figures replay_calls(const std::vector<logged_call>& calls, engine& o
   // By run: its units there. A run that was refused there has none and makes no further calls.
   std::unordered_map<run_id, std::vector<unit_id>> runs;
   for (const logged_call& each : calls) {
+    if (each.kind == call_kind::settle) {
+      on.settle(0);
+      continue;
+    }
     if (each.kind == call_kind::admit) {
       std::vector<unit_id> units(each.keys.size() + each.fresh, no_unit);
       on.settle(0);
@@ -123,6 +144,7 @@ log_replay_figures replay_calls(const std::vector<logged_call>& calls, engine& o
         break;
       }
       case call_kind::admit:
+      case call_kind::settle:
         break;
     }
   }

@@ -12,9 +12,10 @@
 
 namespace cairn::replay {
 
-enum class call_kind : std::uint8_t { admit, grow, publish, reach, release };
+enum class call_kind : std::uint8_t { admit, grow, publish, reach, release, settle };
 
-/// One call that mattered, in the order in which the calls returned.
+/// One call that mattered, in the order in which the calls returned. `settle` stands wherever the
+/// run waited for copies.
 struct logged_call {
   call_kind kind = call_kind::admit;
   run_id run = 0;
@@ -34,8 +35,8 @@ class call_log final : public engine {
   explicit call_log(engine& on) : on_(on) {}
 
   [[nodiscard]] const std::vector<logged_call>& calls() const noexcept { return calls_; }
-  void settle(std::int64_t now_us) override { on_.settle(now_us); }
-  void quiet() override { on_.quiet(); }
+  void settle(std::int64_t now_us) override;
+  void quiet(bool alone) override;
   std::optional<admitted> admit(run_id run, slot_id slot, std::span<const checkpoint_key> keys,
                                 std::uint32_t fresh, std::span<unit_id> units) override;
   [[nodiscard]] bool has_available_units(std::uint32_t count,
@@ -43,7 +44,7 @@ class call_log final : public engine {
     return on_.has_available_units(count, protect);
   }
   [[nodiscard]] bool has_kv(const checkpoint_key& key) override { return on_.has_kv(key); }
-  [[nodiscard]] bool restored(run_id run, slot_id slot) override { return on_.restored(run, slot); }
+  [[nodiscard]] bool restored(run_id run, slot_id slot) override;
   [[nodiscard]] unit_id grow(run_id run) override;
   void publish(run_id run, std::uint32_t block, unit_id unit, const checkpoint_key& key) override;
   void reach(run_id run, slot_id slot, const checkpoint_key& key, placement_hint hint,
@@ -71,7 +72,7 @@ struct log_replay_figures {
   std::uint64_t resumed_blocks = 0;
 };
 
-/// Settles before each admission, as one thread would.
+/// Settles before each admission too: other threads' stores may have come between.
 log_replay_figures replay_calls(const std::vector<logged_call>& calls, engine& on);
 
 }  // namespace cairn::replay

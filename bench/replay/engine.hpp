@@ -41,8 +41,9 @@ class engine {
 
   /// Before a decision at virtual time `now_us`: brings what copies have done up to that time.
   virtual void settle(std::int64_t now_us) = 0;
-  /// Room is short: waits until copies that began have ended, as far as that can be had.
-  virtual void quiet() = 0;
+  /// Room is short: waits until all copies have ended. With other threads at work there may be no
+  /// such moment: then, unless the caller is `alone`, only for a little while.
+  virtual void quiet(bool alone) = 0;
 
   /// Fills `units` with what keys.size() + fresh blocks need, or holds nothing.
   virtual std::optional<admitted> admit(run_id run, slot_id slot,

@@ -2,6 +2,7 @@
 // called, so the library sees as many calls at once as there are threads.
 #include "bench/replay/simulation.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <condition_variable>
 #include <deque>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "bench/replay/bad_input.hpp"
+#include "bench/replay/event_queue.hpp"
 #include "bench/replay/run.hpp"
 
 namespace cairn::replay {
@@ -21,17 +23,6 @@ namespace {
 std::int64_t virtual_us(std::uint64_t tokens, double rate) {
   return std::llround(static_cast<double>(tokens) / rate * 1e6);
 }
-
-struct sim_event {
-  std::int64_t at_us = 0;
-  std::uint64_t order = 0;  // ties go to the event that was made first
-  bool arrival = false;
-  std::size_t index = 0;         // of the request (arrival) or the slot
-  std::uint64_t generation = 0;  // of the run
-  friend bool operator>(const sim_event& a, const sim_event& b) {
-    return a.at_us != b.at_us ? a.at_us > b.at_us : a.order > b.order;
-  }
-};
 
 class simulation {
  public:
@@ -42,12 +33,13 @@ class simulation {
         engine_(on),
         compute_(compute),
         progress_(progress),
+        events_(opts.threads),
         runs_(opts.slots),
         counted_(from.requests.size(), false) {
     for (slot_id slot = 0; slot < opts.slots; ++slot) free_slots_.push_back(slot);
     for (std::size_t i = 0; i < from.requests.size(); ++i) {
       if (from.requests[i].final_units() <= opts.kv_units)
-        push({from.requests[i].arrival_us, 0, true, i, 0});
+        events_.push({from.requests[i].arrival_us, true, i});
       else
         ++figures_.refused;
     }
@@ -67,18 +59,15 @@ class simulation {
   using lock = std::unique_lock<std::mutex>;
 
   // ---- events ---------------------------------------------------------------------
-  void push(sim_event made) {
-    made.order = orders_++;
-    events_.push(made);
-  }
-
   void work() {
     try {
       lock held(mutex_);
       for (;;) {
-        changed_.wait(held, [&] { return stop_ || !events_.empty() || in_hand_ == 0; });
+        changed_.wait(held, [&] {
+          return stop_ || events_.may_take() || (events_.empty() && events_.idle());
+        });
         if (stop_ || events_.empty()) break;
-        take_event(held);
+        handle_next(held);
       }
     } catch (...) {
       lock held(mutex_);
@@ -88,24 +77,23 @@ class simulation {
     changed_.notify_all();
   }
 
-  void take_event(lock& held) {
-    const sim_event next = events_.top();
-    events_.pop();
+  void handle_next(lock& held) {
+    std::uint64_t number = 0;
+    const sim_event next = events_.take(number);
     run* of = nullptr;
     if (next.arrival) {
       waiting_.push_back(next.index);
     } else {
       of = &runs_[next.index];
-      if (of->generation != next.generation) return;
+      if (of->generation != next.generation) return events_.put_away(number);
       of->in_hand = true;
     }
     figures_.end_us = std::max(figures_.end_us, next.at_us);
     if (progress_ != nullptr) progress_->now_us.store(next.at_us, std::memory_order_relaxed);
-    ++in_hand_;
     held.unlock();
     if (of == nullptr || !end_step(*of, next.at_us)) admit_waiting(next.at_us);
     held.lock();
-    --in_hand_;
+    events_.put_away(number);
     changed_.notify_all();
   }
 
@@ -113,7 +101,7 @@ class simulation {
   void hand_back(run& of, std::int64_t at_us) {
     lock held(mutex_);
     of.in_hand = false;
-    push({at_us, 0, false, of.slot, of.generation});
+    events_.push({at_us, false, of.slot, of.generation});
     changed_.notify_one();
   }
 
@@ -121,7 +109,10 @@ class simulation {
   void admit_waiting(std::int64_t now_us) {
     for (;;) {
       lock held(mutex_);
+      if (waiting_.empty() && admitting_ == 0) tight_ = false;
       if (waiting_.empty() || live_ == opts_.live || blocked_) return;
+      if (tight_ && admitting_ > 0) return;  // whoever is at it goes on with the next
+      ++admitting_;
       const std::size_t index = waiting_.front();
       waiting_.pop_front();
       run& made = runs_[free_slots_.front()];
@@ -136,10 +127,15 @@ class simulation {
 
       std::optional<admitted> holds = admit(made, alone, now_us);
       if (holds) {
-        start(made, *holds, now_us);
+        // It may have arrived within the window in which threads overtake each other.
+        start(made, *holds, std::max(now_us, made.of->arrival_us));
+        held.lock();
+        --admitting_;
         continue;
       }
       held.lock();
+      --admitting_;
+      tight_ = true;
       waiting_.push_front(index);
       free_slots_.push_front(made.slot);
       --live_;
@@ -158,7 +154,7 @@ class simulation {
     engine_.settle(now_us);
     auto holds = engine_.admit(made.id, made.slot, keys, fresh, made.units);
     if (holds || !alone) return holds;
-    engine_.quiet();
+    engine_.quiet(true);
     holds = engine_.admit(made.id, made.slot, keys, fresh, made.units);
     if (holds) return holds;
     // The checkpoint to resume from may itself be in the way of a very large request.
@@ -289,7 +285,7 @@ class simulation {
       }
       if (!waited) {
         // Copies that end now may leave something to evict.
-        engine_.quiet();
+        engine_.quiet(false);
         waited = true;
         continue;
       }
@@ -346,14 +342,16 @@ class simulation {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::priority_queue<sim_event, std::vector<sim_event>, std::greater<>> events_;
-  std::uint64_t orders_ = 0;
-  std::uint32_t in_hand_ = 0;  // events being handled
+  event_queue events_;
   std::deque<std::size_t> waiting_;
   std::vector<run> runs_;  // by slot
   std::deque<slot_id> free_slots_;
   std::uint32_t live_ = 0;
-  bool blocked_ = false;        // no admission until a run has ended
+  bool blocked_ = false;  // no admission until a run has ended
+  // Large admissions that overlap may evict and still be refused, all of them. Once one was
+  // refused they come one at a time, in order, until nobody waits.
+  bool tight_ = false;
+  std::uint32_t admitting_ = 0;
   std::uint64_t releases_ = 0;  // an admission that failed before one is tried again
   run_id runs_begun_ = 0;
   std::vector<bool> counted_;
