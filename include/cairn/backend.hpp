@@ -45,7 +45,8 @@ class memory_block {
   std::size_t size_ = 0;
 };
 
-/// A plan together with one rank's addresses, resident on the device.
+/// A plan together with one rank's addresses, resident on the device. Must outlive the batches that
+/// were launched with it.
 class device_plan {
  public:
   virtual ~device_plan() = default;
@@ -91,7 +92,8 @@ class device {
   virtual result<std::unique_ptr<stream>> create_stream(stream_priority priority) = 0;
   /// The engine's own stream; not owned. The host backend refuses (`unsupported`).
   virtual result<std::unique_ptr<stream>> wrap_stream(void* native) = 0;
-  /// `bell`, when not null, is rung after each recording of the event has fired.
+  /// `bell`, when not null, is rung after each recording of the event has fired; it must outlive
+  /// the event and whatever the event was recorded on.
   virtual result<std::unique_ptr<event>> create_event(doorbell* bell) = 0;
   virtual result<std::unique_ptr<memory_block>> allocate(std::size_t bytes) = 0;
   virtual result<std::unique_ptr<memory_block>> allocate_pinned(std::size_t bytes) = 0;

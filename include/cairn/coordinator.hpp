@@ -28,6 +28,11 @@ struct coordinator_options {
 
 /// At most one pending boundary per sequence: a slot holds one state.
 ///
+/// The state that a boundary names is in the slot only until the sequence's next step overwrites
+/// it. So between filing a boundary and enqueuing that step a drain must have begun and ended:
+/// either the sequence's own thread drains, or it waits for the drain of another (a drain that
+/// is under way elsewhere may hold the boundary and not have submitted its store yet).
+///
 /// Thread-safety: any function by any thread. Progress: lock-free; file is wait-free. No
 /// allocation once a thread has made its first drain.
 class coordinator {
