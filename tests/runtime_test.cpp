@@ -230,6 +230,18 @@ TEST(Cancel, OnlyBeforeAnyRankTookTheOp) {
   EXPECT_EQ(rig.rt->records().fates().cancelled, 1U);
 }
 
+TEST(Cancel, CancelledOpNeverRuns) {
+  runtime_rig rig;
+  rig.keep(1);
+  rig.write(3, 70);
+  auto restored = rig.rt->restore(key_of(1), 3, 0);
+  ASSERT_TRUE(restored.ok());
+  EXPECT_TRUE(restored->cancel());
+  EXPECT_EQ(rig.rt->records().evictable(), 1U);
+  rig.run();
+  EXPECT_TRUE(rig.holds(3, 70));
+}
+
 TEST(Cancel, ManyCancelledOpsLeaveNothingBehind) {
   runtime_rig rig({.ranks = 2});
   for (std::uint64_t n = 0; n < 30; ++n) {

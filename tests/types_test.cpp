@@ -140,19 +140,24 @@ TEST(Layout, WireWithWrongTypesOrValuesNamesTheField) {
     return std::string(R"({"page_unit_bytes":10,"slot_bytes":)") + value +
            R"(,"image_bytes":25,"layout_id":"tiny"})";
   };
-  for (const char* bad : {"0", "-1", "40.0", "4e1", "\"40\"", "true", "null", "[]", "{}", "[40]",
+  EXPECT_NE(refusal(with("0")).find("slot_bytes must be positive"), std::string::npos);
+  for (const char* bad : {"-1", "40.0", "4e1", "\"40\"", "true", "null", "[]", "{}", "[40]",
                           "{\"slot_bytes\":40}", "18446744073709551616", "-0"})
-    EXPECT_NE(refusal(with(bad)).find("slot_bytes"), std::string::npos) << bad;
+    EXPECT_NE(refusal(with(bad)).find("slot_bytes must be a positive integer"), std::string::npos)
+        << bad;
   EXPECT_NE(refusal(with("24")).find("image_bytes 25 exceeds slot_bytes 24"), std::string::npos);
   const auto named = [](const char* value) {
     return std::string(R"({"page_unit_bytes":10,"slot_bytes":40,"image_bytes":25,"layout_id":)") +
            value + "}";
   };
-  for (const char* bad : {"\"\"", "7", "null", "[\"tiny\"]", "{}"})
-    EXPECT_NE(refusal(named(bad)).find("layout_id"), std::string::npos) << bad;
+  EXPECT_NE(refusal(named("\"\"")).find("layout_id must not be empty"), std::string::npos);
+  for (const char* bad : {"7", "null", "[\"tiny\"]", "{}"})
+    EXPECT_NE(refusal(named(bad)).find("layout_id must be a string"), std::string::npos) << bad;
 }
 
 TEST(Layout, WireThatIsNotAnObjectOrNotJsonIsRefused) {
+  for (const char* bad : {"null", "7", "\"text\"", "[]", "[{}]"})
+    EXPECT_NE(refusal(bad).find("JSON object"), std::string::npos) << bad;
   for (const char* bad :
        {"", " ", "null", "7", "\"text\"", "[]", "[{}]", "{", "}", "{\"a\"}", "{\"a\":1,}",
         "nonsense", "{} {}", "\xff\xfe", "{\"a\":\"\xff\"}", "{\"a\":1e999999}"})
