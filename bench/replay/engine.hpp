@@ -82,10 +82,10 @@ struct kv_content {
 struct forward_step {
   slot_id slot = no_slot;
   bool continues = false;  ///< the slot holds `from`; else its content is not looked at
-  checkpoint_key from;     ///< the state from which the chunk continues
-  checkpoint_key to;       ///< the state that it leaves
-  std::span<const kv_content> claimed;   ///< to be verified
-  std::span<const kv_content> computed;  ///< to be written
+  checkpoint_key from{};   ///< the state from which the chunk continues
+  checkpoint_key to{};     ///< the state that it leaves
+  std::span<const kv_content> claimed{};   ///< to be verified
+  std::span<const kv_content> computed{};  ///< to be written
 };
 
 /// Compute on every device. Called by the threads of the simulation.

@@ -1,13 +1,12 @@
 // The command line, by CLI11; its complaints are cut down to one line.
 #include "bench/replay/options.hpp"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <sstream>
 
 #include "bench/replay/bad_input.hpp"
+#include "bench/replay/machine.hpp"
 
 namespace cairn::replay {
 namespace {
@@ -80,13 +79,12 @@ void check_room(const replay_options& opts) {
   }
   const double needed = static_cast<double>(opts.shape.memory_bytes(opts.units, opts.slots)) *
                         static_cast<double>(opts.devices);
-  const double there =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double there = memory_there();
   if (opts.backend == "host" && needed > 0.9 * there) {
     std::ostringstream text;
     text.precision(3);
-    text << "--units: expected units and slots to fit in the machine's " << there / 0x1p30
-         << " GiB, got " << needed / 0x1p30 << " GiB (" << opts.units << " units of "
+    text << "--units: expected units and slots to fit in the " << there / 0x1p30
+         << " GiB that are free, got " << needed / 0x1p30 << " GiB (" << opts.units << " units of "
          << opts.geometry_name << " on " << opts.devices << " devices)";
     throw bad_input(text.str());
   }
@@ -96,7 +94,10 @@ void add_options(CLI::App& app, replay_options& opts) {
   app.add_option("--trace", opts.trace_path,
                  "JSON lines to replay; without it, a workload is made");
   app.add_option("--requests", opts.workload.requests, "requests of the made workload");
-  app.add_option("--seed", opts.workload.seed, "seed of the made workload");
+  app.add_option("--seed", opts.workload.seed, "seed of the made workload")
+      ->check([](const std::string& text) {
+        return text.starts_with('-') ? "expected a number from 0, got " + text : std::string();
+      });
   app.add_option("--threads", opts.threads, "scheduling threads");
   app.add_option("--live", opts.live, "requests in flight");
   app.add_option("--slots", opts.slots, "state slots (default: --live)");
@@ -146,6 +147,8 @@ bool parse_options(int argc, const char* const* argv, replay_options& into, std:
   } catch (const CLI::CallForHelp&) {
     help = app.help();
     return false;
+  } catch (const CLI::ConversionError& wrong) {
+    throw bad_input(first_line(wrong.what()) + ": expected a number in the option's range");
   } catch (const CLI::ParseError& wrong) {
     throw bad_input(first_line(wrong.what()));
   }

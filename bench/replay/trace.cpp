@@ -57,7 +57,7 @@ class line_reader {
     if (value.size() < whole || value.size() > all)
       refuse("hash_ids to name the " + std::to_string(all) +
                  " blocks of 512 tokens in input_length " + std::to_string(input_tokens) +
-                 (whole < all ? " (or the whole ones only)" : ""),
+                 (whole < all ? " (or the " + std::to_string(whole) + " whole ones)" : ""),
              std::to_string(value.size()) + " ids");
     std::vector<std::uint64_t> ids;
     ids.reserve(value.size());
