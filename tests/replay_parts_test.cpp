@@ -261,6 +261,49 @@ TEST(Timeline, IsValidJson) {
   EXPECT_EQ(spans, 3U);
 }
 
+// ---- the report -----------------------------------------------------------------------
+
+TEST(Report, JsonHasTheAgreedShape) {
+  workload_options shape;
+  shape.requests = 30;
+  const replay_options opts = parsed({"--units", "500", "--devices", "2"});
+  const replay_outcome ran = replay(opts, make_workload(shape));
+  std::ostringstream to;
+  write_json(to, opts, ran.figures);
+  const auto json = nlohmann::json::parse(to.str());
+  EXPECT_EQ(json.at("requests"), 30);
+  EXPECT_EQ(json.at("mismatches"), 0);
+  auto numbers = [](const nlohmann::json& in, std::initializer_list<const char*> names) {
+    for (const char* name : names) EXPECT_TRUE(in.at(name).is_number()) << name;
+  };
+  numbers(json, {"seconds", "token_hit_rate", "restores", "stores", "overlap",
+                 "compute_wait_seconds", "chunk_cuts", "restores_per_store", "virtual_seconds"});
+  numbers(json.at("tokens"), {"total", "kv_hit", "wanted", "resumed"});
+  numbers(json.at("fates"), {"kept", "evicted", "orphaned", "failed", "cancelled"});
+  numbers(json.at("fates").at("dropped"), {"no_room", "superseded", "queue_full", "closed"});
+  numbers(json.at("pool"), {"total", "vacant", "cached", "live", "checkpoint", "quarantine"});
+  ASSERT_EQ(json.at("streams").size(), 6U);
+  for (const auto& each : json.at("streams")) {
+    EXPECT_TRUE(each.at("direction") == "store" || each.at("direction") == "restore");
+    numbers(each, {"device", "bytes", "busy_seconds", "gb_per_s"});
+  }
+  for (const char* name : {"submit", "store", "restore"})
+    numbers(json.at("latency_us").at(name), {"p50", "p99", "p999"});
+}
+
+TEST(Report, BooksThatDoNotCloseAreNamed) {
+  replay_figures figures;
+  figures.pool = {.total = 10, .vacant = 5, .cached = 1, .checkpoint = 4, .records = 1};
+  EXPECT_THAT(figures.broken_books(10, 4), testing::IsEmpty());
+  figures.pool.live = 1;
+  EXPECT_THAT(figures.broken_books(10, 4),
+              ElementsAre(HasSubstr("units by place"), HasSubstr("live units")));
+  figures.pool = {.total = 10, .vacant = 6, .checkpoint = 4, .records = 2, .unfinished_records = 1};
+  EXPECT_THAT(figures.broken_books(11, 4),
+              ElementsAre(HasSubstr("units of the pool"), HasSubstr("neither READY nor gone"),
+                          HasSubstr("held by checkpoints")));
+}
+
 // ---- arrangements that the model does not have -----------------------------------------
 
 struct arrangement {

@@ -30,7 +30,7 @@ struct engine_counts {
   std::uint32_t quarantine = 0;
   std::uint32_t records = 0;
   std::uint32_t unfinished_records = 0;  ///< copying or evicting
-  fate_counts fates;
+  fate_counts fates{};
 };
 
 /// Functions may be called by several threads, for one run by one thread at a time. A refusal
