@@ -33,8 +33,8 @@ struct coordinator_options {
 /// either the sequence's own thread drains, or it waits for the drain of another (a drain that
 /// is under way elsewhere may hold the boundary and not have submitted its store yet).
 ///
-/// Thread-safety: any function by any thread. Progress: lock-free; file is wait-free. No
-/// allocation once a thread has made its first drain.
+/// Thread-safety: any function by any thread. Progress: lock-free. No allocation once
+/// a thread has made its first drain.
 class coordinator {
  public:
   static result<std::unique_ptr<coordinator>> open(const coordinator_options& opts, catalog& over);
@@ -51,7 +51,8 @@ class coordinator {
   result<void> file(sequence_id sequence, const checkpoint_key& key,
                     placement_hint hint = placement_hint::none) noexcept;
   /// Drops the pending boundary, counts nothing, and cancels the queued restores into the
-  /// sequence's slot. The slot stays set.
+  /// sequence's slot. The slot stays set. A boundary that a drain elsewhere has taken already is
+  /// not dropped: wait for that drain before the slot changes hands.
   result<void> forget(sequence_id sequence) noexcept;
 
   /// Starts a store for a boundary. Returns ok, or why not (no_room, queue_full, closed ...).

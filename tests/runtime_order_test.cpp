@@ -1,0 +1,207 @@
+// Single ops of the runtime: tickets, cancelling, and the order among copies and compute on a
+// slot. All on manual devices, so every interleaving is the test's own.
+#include "tests/runtime_fixture.hpp"
+
+namespace cairn::tests {
+namespace {
+
+TEST(Ticket, TellsPendingThenHowItEnded) {
+  runtime_rig rig;
+  EXPECT_EQ(ticket().code(), status::stale);
+  EXPECT_EQ(ticket().wait(clock::now()), status::stale);
+  EXPECT_FALSE(ticket().cancel());
+  auto stored = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_TRUE(stored->valid());
+  EXPECT_EQ(stored->code(), status::pending);
+  EXPECT_EQ(stored->wait(clock::now()), status::pending);
+  ticket moved = std::move(*stored);
+  EXPECT_FALSE(stored->valid());
+  rig.run();
+  EXPECT_EQ(moved.code(), status::ok);
+  EXPECT_EQ(moved.wait(runtime_rig::soon()), status::ok);
+  EXPECT_FALSE(moved.cancel());
+  moved = ticket();
+  EXPECT_FALSE(moved.valid());
+  EXPECT_EQ(rig.rt->records().counts().ops, 0U) << "nobody observes it any more";
+}
+
+TEST(Ticket, OutlivedByItsOp) {
+  runtime_rig rig;
+  { ASSERT_TRUE(rig.rt->store(key_of(1), 0, 0).ok()); }
+  rig.run();
+  EXPECT_TRUE(rig.rt->records().contains(key_of(1)));
+  EXPECT_EQ(rig.rt->records().counts().ops, 0U);
+}
+
+TEST(Cancel, OnlyBeforeAnyRankTookTheOp) {
+  runtime_rig rig({.ranks = 2});
+  auto queued = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(queued.ok());
+  EXPECT_TRUE(queued->cancel());
+  EXPECT_FALSE(queued->cancel());
+  EXPECT_EQ(queued->code(), status::cancelled);
+  EXPECT_EQ(rig.rt->own_pool()->counts().reserved, 0U);
+  EXPECT_EQ(rig.rt->rank(1).outstanding(), 1U) << "both ranks still have it queued";
+  rig.run();
+  EXPECT_EQ(rig.rt->drain(clock::now()), status::ok);
+
+  auto taken = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(taken.ok());
+  (void)rig.rt->rank(1).pump();
+  EXPECT_FALSE(taken->cancel());
+  rig.run();
+  EXPECT_EQ(taken->code(), status::ok);
+  EXPECT_EQ(rig.rt->records().fates().cancelled, 1U);
+}
+
+TEST(Cancel, CancelledOpNeverRuns) {
+  runtime_rig rig;
+  rig.keep(1);
+  rig.write(3, 70);
+  auto restored = rig.rt->restore(key_of(1), 3, 0);
+  ASSERT_TRUE(restored.ok());
+  EXPECT_TRUE(restored->cancel());
+  EXPECT_EQ(rig.rt->records().evictable(), 1U);
+  rig.run();
+  EXPECT_TRUE(rig.holds(3, 70));
+}
+
+TEST(Cancel, ManyCancelledOpsLeaveNothingBehind) {
+  runtime_rig rig({.ranks = 2});
+  for (std::uint64_t n = 0; n < 30; ++n) {
+    auto stored = rig.rt->store(key_of(n), static_cast<slot_id>(n % 8), 0);
+    ASSERT_TRUE(stored.ok()) << stored.why().message();
+    EXPECT_TRUE(stored->cancel());
+  }
+  rig.keep(77, 3);  // behind cancelled ops on its slot, whose indices it reuses
+  EXPECT_EQ(rig.rt->own_pool()->counts().reserved, 3U);
+  rig.expect_ledger(0);
+}
+
+TEST(Slots, ReleaseCancelsWhatIsQueuedForTheSlotOnly) {
+  runtime_rig rig;
+  rig.keep(1);
+  auto restore = rig.rt->restore(key_of(1), 2, 0);
+  auto store = rig.rt->store(key_of(2), 2, 0);
+  auto other = rig.rt->store(key_of(3), 4, 0);
+  ASSERT_TRUE(restore.ok() && store.ok() && other.ok());
+  EXPECT_EQ(rig.rt->release_slot(2, 0), 2U);
+  EXPECT_EQ(restore->code(), status::cancelled);
+  EXPECT_EQ(store->code(), status::cancelled);
+  EXPECT_EQ(other->code(), status::pending);
+  rig.run();
+  EXPECT_EQ(other->code(), status::ok);
+  rig.expect_ledger(0);
+}
+
+TEST(Slots, NextTenantsCopyRunsBehindTheComputeOfTheRelease) {
+  runtime_rig rig;
+  rig.keep(1);
+  // The old tenant's last kernel, on compute stream 1, still writes the slot.
+  std::function<void()> late = [&] { rig.write(2, 50); };
+  rig.enqueue(0, 1, late);
+  EXPECT_EQ(rig.rt->release_slot(2, 1), 0U);
+  auto restored = rig.rt->restore(key_of(1), 2, 0);  // the new tenant computes on stream 0
+  ASSERT_TRUE(restored.ok());
+  // Everything but compute stream 1 runs.
+  for (bool any = true; any;) {
+    any = rig.rt->pump();
+    while (rig.devices.step(rig.compute(0, 0))) any = true;
+    for (std::uint32_t s = 0; s < 3; ++s)
+      while (rig.devices.step(rig.copy_stream(0, s))) any = true;
+  }
+  EXPECT_EQ(restored->code(), status::pending);
+  rig.run();
+  EXPECT_EQ(restored->code(), status::ok);
+  EXPECT_TRUE(rig.holds(2, 1));
+}
+
+TEST(Slots, StoreReadsWhatTheComputeStreamLeavesAtTheCall) {
+  runtime_rig rig({.ranks = 2});
+  std::function<void()> first = [&] { rig.write(0, 1); };
+  rig.enqueue(0, 0, first);
+  rig.enqueue(1, 0, first);
+  auto stored = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  for (bool any = true; any;) {
+    any = rig.rt->pump();
+    for (const rank_id r : {0U, 1U})
+      for (std::uint32_t s = 0; s < 3; ++s)
+        while (rig.devices.step(rig.copy_stream(r, s))) any = true;
+  }
+  EXPECT_EQ(stored->code(), status::pending) << "it waits for compute on its own rank";
+  rig.run();
+  rig.write(0, 60);
+  auto restored = rig.rt->restore(key_of(1), 0, 0);
+  ASSERT_TRUE(restored.ok());
+  rig.run();
+  EXPECT_TRUE(rig.holds(0, 1));
+}
+
+// Restores go before stores, except on one slot.
+TEST(Slots, OpsOnOneSlotRunInTheOrderOfTheCalls) {
+  runtime_rig rig;
+  rig.keep(1);
+  rig.write(3, 2);
+  auto stored = rig.rt->store(key_of(2), 3, 0);
+  auto restored = rig.rt->restore(key_of(1), 3, 1);
+  ASSERT_TRUE(stored.ok() && restored.ok());
+  rig.run();
+  EXPECT_TRUE(rig.holds(3, 1));
+  auto check = rig.rt->restore(key_of(2), 4, 0);
+  ASSERT_TRUE(check.ok());
+  rig.run();
+  EXPECT_TRUE(rig.holds(4, 2)) << "the store read the slot before the restore wrote it";
+}
+
+// Without the order, the compute streams, which come first, run before the copy.
+TEST(OrderAfter, LaterComputeSeesTheRestoredBytesOnEveryRank) {
+  runtime_rig rig({.ranks = 2});
+  rig.keep(1);
+  rig.write(3, 80);
+  auto restored = rig.rt->restore(key_of(1), 3, 0);
+  ASSERT_TRUE(restored.ok());
+  EXPECT_EQ(rig.rt->order_after(1, *restored, runtime_rig::soon()), status::ok);
+  bool seen[2] = {};
+  std::function<void()> look[2];
+  for (const rank_id r : {0U, 1U}) {
+    look[r] = [&rig, &seen, r] { seen[r] = rig.memory[r]->holds(3, 1 + 1000 * r); };
+    rig.enqueue(r, 1, look[r]);
+  }
+  rig.run();
+  EXPECT_TRUE(seen[0]);
+  EXPECT_TRUE(seen[1]);
+  // It has ended: nothing to wait for.
+  EXPECT_EQ(rig.rt->order_after(1, *restored, clock::now()), status::ok);
+}
+
+TEST(OrderAfter, SlotFormCoversEveryOpOnTheSlot) {
+  runtime_rig rig;
+  rig.write(3, 1);
+  auto stored = rig.rt->store(key_of(1), 3, 0);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_EQ(rig.rt->order_after_slot(1, 3, runtime_rig::soon()), status::ok);
+  std::function<void()> overwrite = [&] { rig.write(3, 90); };
+  rig.enqueue(0, 1, overwrite);
+  rig.run();
+  auto restored = rig.rt->restore(key_of(1), 5, 0);
+  ASSERT_TRUE(restored.ok());
+  rig.run();
+  EXPECT_TRUE(rig.holds(5, 1)) << "the store read the slot before the later compute wrote it";
+  EXPECT_EQ(rig.rt->order_after_slot(1, 99, clock::now()), status::invalid);
+  EXPECT_EQ(rig.rt->order_after_slot(7, 3, clock::now()), status::invalid);
+}
+
+TEST(OrderAfter, OpThatIsNotLaunchedTimesOutAndOrdersNothing) {
+  runtime_rig rig;
+  auto stored = rig.rt->store(key_of(1), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_EQ(rig.rt->order_after(1, *stored, clock::now()), status::timed_out);
+  EXPECT_TRUE(stored->cancel());
+  rig.run();
+  EXPECT_EQ(rig.rt->order_after(1, *stored, clock::now()), status::ok) << "it has ended";
+}
+
+}  // namespace
+}  // namespace cairn::tests
