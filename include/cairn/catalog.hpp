@@ -184,9 +184,10 @@ class catalog {
   result<void> ensure_free_units(std::uint32_t count) noexcept;
   /// Live KV units, evicting if need be; all or nothing.
   result<void> allocate(std::span<unit_id> out) noexcept;
-  /// Fair reservation: until the deadline, others take only what exceeds the demand of the
-  /// first waiter. Errors: timed_out, limit (too many waiters), no_room (more than the pool
-  /// can ever give).
+  /// Fair reservation, first come first served. Until its deadline, stores, allocations and
+  /// admissions of others through this catalog take only what exceeds the demand of the first
+  /// waiter; calls on the pool itself are not held back. Errors: timed_out, limit (64 callers wait
+  /// already), no_room (more than the pool can ever give), closed.
   result<void> wait_reserve(std::span<unit_id> out, owner_id owner, deadline until) noexcept;
   /// One step: claims the KV of the longest prefix of `keys` that ends at a READY boundary,
   /// starts the restore into `slot`, and allocates fresh units for the rest, so that `units`
