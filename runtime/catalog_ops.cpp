@@ -217,7 +217,8 @@ std::uint32_t catalog::lose_rank(rank_id rank) noexcept {
     op_id op;
     op_facts facts;
     op_phase phase;
-    if (!s.ops.look(i, op, facts, phase)) continue;
+    // An op that is still being handed over reads its record's units: its copiers report it.
+    if (!s.ops.look(i, op, facts, phase) || phase == op_phase::begun) continue;
     completion lost;
     lost.op = op;
     lost.rank = rank;

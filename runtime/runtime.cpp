@@ -53,6 +53,7 @@ runtime::state::state(const runtime_options& opts)
       threaded(opts.threaded),
       times(std::make_unique<op_times[]>(opts.max_ops)),
       held(most_held(opts)),
+      lost(std::make_unique<sync::atomic<bool>[]>(opts.ranks.size())),
       steps(std::make_unique<sync::atomic<std::uint64_t>[]>(opts.compute_streams)),
       slot_sequences(std::make_unique<sync::atomic<std::uint64_t>[]>(slots)),
       slot_fences(std::make_unique<sync::atomic<std::uint64_t>[]>(std::size_t{slots} *

@@ -15,12 +15,18 @@ bool runtime::state::on_take(void* self, op_id op) {
   return false;
 }
 
+void runtime::state::lose(rank_id rank) noexcept {
+  // Relaxed: the catalog orders what it does by its own words.
+  if (!lost[rank].exchange_relaxed(true)) records->lose_rank(rank);
+}
+
 void runtime::state::on_completion(void* self, const completion& what) {
   state& s = *static_cast<state*>(self);
   // The op has not ended before this rank's completion is applied, so its index is still its
   // own. (A cancelled op's may not be; then finish counts nothing, and these are not used.)
   const op_times& times = s.times[what.op.index];
   const std::int64_t begin_ns = times.begin_ns.load_relaxed();
+  if (what.code == status::device_lost) s.lose(what.rank);
   if (s.mode == completion_mode::settled)
     s.held.put({what, times.begin_stamp.load_relaxed(), begin_ns});
   else

@@ -35,6 +35,9 @@ struct runtime::state {
   sync::atomic<std::uint32_t> applying;  ///< calls of apply_held that are not served yet
   runtime_latencies latencies;
 
+  /// Ranks whose device is gone.
+  std::unique_ptr<sync::atomic<bool>[]> lost;
+
   // ---- order ----------------------------------------------------------------------
   /// The last step drawn per compute stream.
   std::unique_ptr<sync::atomic<std::uint64_t>[]> steps;
@@ -61,6 +64,8 @@ struct runtime::state {
   void raise_slot_fence(slot_id slot, fence_token token) noexcept;
 
   // ---- completions (runtime_settle.cpp) --------------------------------------------
+  /// Tells the catalog, the first time: no record has all its shards any more.
+  void lose(rank_id rank) noexcept;
   static bool on_take(void* self, op_id op);
   static void on_completion(void* self, const completion& what);
   void apply(const completion& what, std::int64_t begin_ns) noexcept;

@@ -21,18 +21,23 @@ result<fence_token> runtime::state::mark(std::uint32_t compute) noexcept {
   // acq_rel: who draws a later step records behind all that earlier drawers had enqueued, so a
   // later step's event covers an earlier one, whichever reaches the copier first.
   const fence_token token{compute, steps[compute].fetch_add_acq_rel(1) + 1};
-  for (auto& c : copiers)
-    if (const status code = c->mark(token); code != status::ok)
-      return error(code, "a rank could not mark the compute stream");
+  for (rank_id r = 0; r < copiers.size(); ++r) {
+    const status code = copiers[r]->mark(token);
+    if (code == status::device_lost) lose(r);
+    if (code != status::ok) return error(code, "a rank could not mark the compute stream");
+  }
   return token;
 }
 
 result<void> runtime::state::take_room(copy_kind kind) noexcept {
   for (rank_id r = 0; r < copiers.size(); ++r) {
     if (copiers[r]->try_room(kind, 1)) continue;
-    const bool lost = copiers[r]->lost();
+    const bool gone = copiers[r]->lost();
     for (rank_id back = 0; back < r; ++back) copiers[back]->give_room(kind, 1);
-    if (lost) return error(status::device_lost, "a rank's device is lost");
+    if (gone) {
+      lose(r);
+      return error(status::device_lost, "a rank's device is lost");
+    }
     return error(status::queue_full, kind == copy_kind::store
                                          ? "a rank's queue is full of stores"
                                          : "a rank's queue is full of restores");

@@ -134,6 +134,18 @@ TEST(Ranks, LostDeviceFailsWhatIsOutAndRefusesMore) {
   EXPECT_TRUE(rig.rt->rank(0).try_room(copy_kind::store, 32)) << "refusals gave their room back";
   rig.rt->rank(0).give_room(copy_kind::store, 32);
   EXPECT_EQ(rig.rt->records().counts().ops, 1U) << "the ticket's";
+  EXPECT_FALSE(rig.rt->records().contains(key_of(5))) << "a shard of it is lost";
+  EXPECT_EQ(rig.rt->records().epoch(), 1U) << "once, however many ops it fails";
+  EXPECT_EQ(rig.rt->own_pool()->counts().reserved, 0U);
+}
+
+TEST(Ranks, ALossThatOnlyARefusalShowsForgetsEveryRecordToo) {
+  runtime_rig rig({.ranks = 2});
+  rig.keep(5);
+  rig.devices.faulty(1).gone = true;
+  EXPECT_EQ(rig.rt->store(key_of(1), 0, 0).code(), status::device_lost);
+  EXPECT_FALSE(rig.rt->records().contains(key_of(5)));
+  EXPECT_EQ(rig.rt->own_pool()->counts().reserved, 0U);
 }
 
 TEST(Room, FullOnOneRankTakesNothingOnTheOthers) {

@@ -87,6 +87,9 @@ struct runtime_latencies {
 ///
 /// Compute streams are named by an index that means the same on every rank; `attach` says
 /// which stream it is there. A call that names one captures its position at that moment.
+///
+/// A rank whose device is lost fails what is outstanding on it and refuses more; the first time
+/// that shows, the catalog is told (catalog::lose_rank), since no record has all its shards.
 class runtime {
  public:
   /// The backend must have a device per rank and outlive the runtime.
