@@ -42,6 +42,9 @@ struct bad_line {
   const char* text;
   const char* complaint;
 };
+std::ostream& operator<<(std::ostream& to, const bad_line& shown) {
+  return to << shown.text;
+}
 
 class BadTrace : public testing::TestWithParam<bad_line> {};
 
@@ -310,6 +313,11 @@ struct arrangement {
   std::uint32_t requests;
   std::vector<const char*> arguments;
 };
+std::ostream& operator<<(std::ostream& to, const arrangement& shown) {
+  to << shown.requests << " requests";
+  for (const char* each : shown.arguments) to << ' ' << each;
+  return to;
+}
 
 class Arrangement : public testing::TestWithParam<arrangement> {};
 
