@@ -248,7 +248,8 @@ struct completion {
   rank_id rank = 0;
   std::uint32_t epoch = 0;
   status code = status::ok;
-  std::uint8_t reserved[7] = {};
+  bool unproven = false;  ///< the copy may still touch memory, though it is given up
+  std::uint8_t reserved[6] = {};
 };
 static_assert(std::is_trivially_copyable_v<completion>);
 
