@@ -183,6 +183,13 @@ void copier::skip(slot_id slot, std::uint64_t slot_sequence) noexcept {
   state_->core.bell.ring();
 }
 
+void copier::drop_cancelled() noexcept {
+  detail::copy_core& core = state_->core;
+  if (core.opts.on_cancelled == nullptr) return;
+  core.sweep.store_release(true);
+  core.bell.ring();
+}
+
 bool copier::pump() noexcept {
   return !state_->core.opts.threaded && state_->loop.pass();
 }

@@ -1,4 +1,5 @@
 // What callers wait for: compute behind copies, and the end of everything.
+#include <algorithm>
 #include <cairn/copier.hpp>
 #include <optional>
 
@@ -26,6 +27,9 @@ status ordered_stream(copy_core& core, std::uint32_t index, stream*& compute) no
   return status::ok;
 }
 
+/// How often a compute stream that holds all it can is asked again.
+constexpr auto full_interval = std::chrono::milliseconds(1);
+
 /// Work enqueued on `compute` from now on waits for the batch, unless it is over.
 status wait_for(copy_core& core, stream& compute, batch_ref which) noexcept {
   detail::copy_batch& batch = core.streams->batch(which.batch);
@@ -34,6 +38,19 @@ status wait_for(copy_core& core, stream& compute, batch_ref which) noexcept {
   if (batch.word.drop()) core.bell.ring();
   if (code == status::device_lost) core.lose();
   return code;
+}
+
+/// `once` again and again while the compute stream holds all it can. Nobody rings when the engine's
+/// stream has run something, so the naps are short; `nap` sleeps until a moment at the latest.
+template <class Once, class Nap>
+status while_full(Once once, Nap nap, deadline until) noexcept {
+  for (;;) {
+    const status code = once();
+    if (code != status::queue_full) return code;
+    const deadline now = clock::now();
+    if (now >= until) return status::timed_out;
+    nap(std::min(until, now + full_interval));
+  }
 }
 
 }  // namespace
@@ -60,11 +77,13 @@ status copier::order_after(std::uint32_t index, std::span<const op_id> ops,
   if (core.gate.lost()) return status::device_lost;
   if (!launched) return status::timed_out;
 
+  const auto nap = [&](deadline at) { (void)state_->await([] { return false; }, at); };
   std::optional<batch_ref> before;
   for (const op_id& op : ops) {
     const op_board::view now = core.ops.look(op);
     if (now.at != op_board::stage::launched || before == now.batch) continue;
-    if (const status code = wait_for(core, *compute, now.batch); code != status::ok) return code;
+    const status code = while_full([&] { return wait_for(core, *compute, now.batch); }, nap, until);
+    if (code != status::ok) return code;
     before = now.batch;
   }
   return status::ok;
@@ -81,7 +100,9 @@ status copier::order_after_slot(std::uint32_t index, slot_id slot, deadline unti
   if (core.gate.lost()) return status::device_lost;
   if (!passed) return status::timed_out;
   const std::optional<batch_ref> last = core.slots.last(slot);
-  return last ? wait_for(core, *compute, *last) : status::ok;
+  if (!last) return status::ok;
+  const auto nap = [&](deadline at) { (void)state_->await([] { return false; }, at); };
+  return while_full([&] { return wait_for(core, *compute, *last); }, nap, until);
 }
 
 status copier::drain(deadline until) noexcept {

@@ -17,11 +17,16 @@ struct copier::state {
   detail::copy_thread loop;
   std::thread thread;  ///< runs `loop`, unless the caller does
 
-  /// Brings an op in. Precondition: checked, and a room is held for it. Lock-free.
+  /// Brings an op in. Precondition: a room is held for it, and its index, kind and slot are in
+  /// range; the copy thread looks at the rest again. Lock-free.
   void put(const copy_op& op) noexcept {
     const std::uint32_t row = core.rows->take();
     core.rows->header(row) = op.header;
-    std::copy(op.units.begin(), op.units.end(), core.rows->units(row));
+    // A row holds units_per_op ids; an op that brings another number is found by that number.
+    if (op.units.size() == core.units_per_op)
+      std::copy(op.units.begin(), op.units.end(), core.rows->units(row));
+    else
+      core.rows->header(row).unit_count = 0;
     core.ops.accept(op.header.op);
     core.slots.admit(op.header.slot);
     core.accepted.fetch_add_release(1);

@@ -61,7 +61,7 @@ class batch_word {
 
   /// Any thread. True: the event stays as it is until drop. Lock-free.
   bool hold(std::uint32_t turn) noexcept {
-    std::uint64_t seen = word_.load_acquire();  // (2) acquire: pairs with (1)
+    std::uint64_t seen = word_.load_acquire();  // (2) acquire: pairs with (1), (5), (7)
     for (;;) {
       const bool current =
           (static_cast<std::uint32_t>(seen / one_turn) & batch_ref::turn_mask) == turn;
@@ -84,11 +84,11 @@ class batch_word {
   [[nodiscard]] bool unheld() const noexcept {
     return (word_.load_acquire() & holder_mask) == 0;  // (6) acquire: pairs with (4)
   }
-  /// The copy thread's, when nobody holds the batch: its next use begins. Stale references lose
-  /// by the turn, so nothing needs to be released to them.
+  /// The copy thread's, when nobody holds the batch: its next use begins. Who is refused a hold
+  /// because of the new turn concludes that the copies are over and may read what they wrote.
   void recycle() noexcept {
     const std::uint64_t next = word_.load_relaxed() / one_turn + 1;
-    word_.store_relaxed(next * one_turn);
+    word_.store_release(next * one_turn);  // (7) release: pairs with (2), (3)
   }
 
  private:

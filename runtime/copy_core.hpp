@@ -54,7 +54,10 @@ struct copy_core {
   /// Batches that may still touch memory. The copy thread writes it.
   sync::atomic<std::uint32_t> unproven{0};
   sync::atomic<bool> abandon{false};  ///< closing ran out of time: report the rest
-  sync::atomic<bool> stop{false};     ///< leave the loop, whatever is in flight
+  /// Cancelled ops may wait. Release when set, acquire in the copy thread's exchange: it then finds
+  /// the cancellations and the tickets of all ops that were enqueued before.
+  sync::atomic<bool> sweep{false};
+  sync::atomic<bool> stop{false};  ///< leave the loop, whatever is in flight
 
   // Destroyed from the bottom up: streams wait for copies that read rows and the plan.
   std::unique_ptr<op_arena> rows;

@@ -41,9 +41,9 @@ bool copy_thread::describe(copy_stream& on, copy_batch& batch) noexcept {
     const std::uint32_t row = lanes_.take_ready(batch.kind);
     const copy_op_header& header = core_.rows->header(row);
     const slot_id slot = header.slot;
-    if (const bool taken = take(row); !taken || !distinct(row)) {
+    if (const bool taken = take(row); !taken || !sound(row)) {
       lanes_.pass(row);
-      if (taken) end_op(row, status::invalid, false);
+      if (taken) end_op(row, status::invalid);
       core_.slots.pass(slot);
       continue;
     }
@@ -63,16 +63,31 @@ bool copy_thread::describe(copy_stream& on, copy_batch& batch) noexcept {
   return true;
 }
 
-// Two units of one op that are the same would be written by two tiles at once.
-bool copy_thread::distinct(std::uint32_t row) noexcept {
+// Ops that came through enqueue may not have been checked, and one must not take its neighbours
+// down. Two units of one op that are the same would be written by two tiles at once.
+bool copy_thread::sound(std::uint32_t row) noexcept {
+  const copy_op_header& header = core_.rows->header(row);
+  if (header.unit_count != core_.units_per_op || !marked(header.fences)) return false;
   if (++stamp_ == 0) {
     std::fill(stamps_.begin(), stamps_.end(), 0U);
     stamp_ = 1;
   }
   const unit_id* units = core_.rows->units(row);
   for (std::uint32_t i = 0; i < core_.units_per_op; ++i) {
-    if (stamps_[units[i]] == stamp_) return false;
+    if (units[i] >= stamps_.size() || stamps_[units[i]] == stamp_) return false;
     stamps_[units[i]] = stamp_;
+  }
+  return true;
+}
+
+// A fence that cannot be resolved has no event to wait for.
+bool copy_thread::marked(const fence_set& fences) noexcept {
+  for (std::uint32_t c = 0; c < max_compute_streams; ++c) {
+    if (fences.steps[c] == 0) continue;
+    if (c >= core_.opts.compute_streams) return false;
+    if (fences.steps[c] > core_.fences[c].marked() &&
+        fences.steps[c] > core_.fences[c].marked_latest())
+      return false;
   }
   return true;
 }
@@ -92,17 +107,17 @@ bool copy_thread::hand_over(copy_stream& on, copy_batch& batch) noexcept {
   if (waits == status::ok)
     code = core_.on.launch(*on.handle, *core_.resident, batch.kind,
                            {batch.tasks, batch.rows.size()}, &batch.report);
-  if (code == status::queue_full) return false;  // the stream holds all it can: later
-  if (code == status::device_lost) {
-    core_.lose();  // the next pass ends it
-    return true;
-  }
+  if (code == status::queue_full) return false;   // the stream holds all it can: later
+  if (code == status::device_lost) core_.lose();  // the next pass gives it up
+  if (waits == status::device_lost) return true;
   if (waits != status::ok) {
     end_described(on, status::failed);  // nothing that reads the staging was enqueued
     return true;
   }
-  // After a launch that failed, a part of it may run: over only when a later event says so.
-  if (code != status::ok) batch.code = status::failed;
+  // After a launch that failed, a part of it may run: over only when a later event says so, on a
+  // lost device never.
+  if (code != status::ok)
+    batch.code = code == status::device_lost ? status::device_lost : status::failed;
   batch.stage = batch_stage::launched;
   core_.unproven.fetch_add_relaxed(1);  // published by `ended`
   return true;
@@ -162,7 +177,7 @@ void copy_thread::end_described(copy_stream& on, status code) noexcept {
   for (const std::uint32_t row : batch.rows) {
     const slot_id slot = core_.rows->header(row).slot;
     lanes_.pass(row);
-    end_op(row, code, false);
+    end_op(row, code);
     core_.slots.pass(slot);
   }
   batch.rows.clear();
@@ -170,9 +185,13 @@ void copy_thread::end_described(copy_stream& on, status code) noexcept {
   on.open = nullptr;
 }
 
-// An event failed: is it the copy, or the device? Only a call can tell.
-void copy_thread::probe(copy_stream& on, copy_batch& batch) noexcept {
-  if (core_.on.record(*batch.done, *on.handle) == status::device_lost) core_.lose();
+// An event failed: is it the copy, or the device? Only a call can tell. Loses the device when that
+// is it.
+bool copy_thread::answers(copy_stream& on, copy_batch& batch) noexcept {
+  if (core_.gate.lost()) return false;
+  if (core_.on.record(*batch.done, *on.handle) != status::device_lost) return true;
+  core_.lose();
+  return false;
 }
 
 }  // namespace cairn::detail

@@ -25,7 +25,10 @@ copy_thread::copy_thread(copy_core& core)
       stamps_(core.opts.memory.units) {}
 
 bool copy_thread::pass() noexcept {
+  // Looked at before receiving, so that the ops that were cancelled come in first.
+  if (core_.sweep.exchange_acq_rel(false)) sweeping_ = true;
   bool did = receive();
+  if (sweeping_) did |= sweep();
   did |= reap();
   if (core_.gate.lost())
     did |= give_up(status::device_lost, status::device_lost);
@@ -86,6 +89,22 @@ bool copy_thread::receive() noexcept {
   return did;
 }
 
+// Drops cancelled ops that wait. What the queue has not given out yet comes with a ring of the
+// bell, so the sweep stays due until the queue is known to be empty.
+bool copy_thread::sweep() noexcept {
+  bool did = false;
+  lanes_.drop(
+      [&](std::uint32_t row) {
+        return core_.opts.on_cancelled(core_.opts.context, core_.rows->header(row).op);
+      },
+      [&](std::uint32_t row) {
+        refuse(row, status::cancelled);
+        did = true;
+      });
+  sweeping_ = !core_.queue.empty();
+  return did;
+}
+
 bool copy_thread::reap() noexcept {
   bool did = false;
   for (std::uint32_t s = 0; s < core_.streams->size(); ++s) {
@@ -94,7 +113,10 @@ bool copy_thread::reap() noexcept {
       copy_batch& oldest = *each.flying[0];
       const event_state state = core_.on.query(*oldest.done);
       if (state == event_state::pending) break;
-      end_batch(each, oldest, state == event_state::failed);
+      const bool failed = state == event_state::failed;
+      // A lost device proves nothing: what it was doing may still be running.
+      if (failed && !answers(each, oldest)) break;
+      end_batch(each, oldest, failed);
       did = true;
     }
   }
@@ -113,7 +135,6 @@ bool copy_thread::reap() noexcept {
 void copy_thread::end_batch(copy_stream& on, copy_batch& batch, bool event_failed) noexcept {
   const bool failed = event_failed || batch.report.failed.load(std::memory_order_relaxed);
   const status code = batch.code == status::ok && failed ? status::failed : batch.code;
-  if (event_failed) probe(on, batch);
   on.pop_flying();
   core_.unproven.fetch_sub_release(1);  // pairs with close: the copies come first
   count(on, batch, code);
@@ -147,7 +168,7 @@ void copy_thread::count(copy_stream& on, const copy_batch& batch, status code) n
 void copy_thread::release_rows(copy_batch& batch, status code) noexcept {
   for (const std::uint32_t row : batch.rows) {
     if (!batch.reported) {
-      end_op(row, code, false);
+      end_op(row, code);
       continue;
     }
     core_.ops.end(core_.rows->header(row).op);
@@ -170,17 +191,19 @@ bool copy_thread::take(std::uint32_t row) noexcept {
   return false;
 }
 
-// Reports a taken op. `keep_row`: a copy may still read it, and order_after must still find the
-// batch. The room comes back first, so that who sees the completion finds it free.
-void copy_thread::end_op(std::uint32_t row, status code, bool keep_row) noexcept {
+// Reports a taken op. `unproven`: a copy may still run. Then its row stays, which the copy reads,
+// and order_after must still find the batch. The room comes back first, so that who sees the
+// completion finds it free.
+void copy_thread::end_op(std::uint32_t row, status code, bool unproven) noexcept {
   const copy_op_header& header = core_.rows->header(row);
   completion what;
   what.op = header.op;
   what.rank = core_.opts.rank;
   what.epoch = header.epoch;
   what.code = code;
+  what.unproven = unproven;
   const copy_kind kind = header.kind;
-  if (!keep_row) {
+  if (!unproven) {
     core_.ops.end(what.op);
     core_.rows->put(row);
   }
@@ -189,10 +212,10 @@ void copy_thread::end_op(std::uint32_t row, status code, bool keep_row) noexcept
   core_.ended.fetch_add_release(1);  // after the callback: none is running when all have ended
 }
 
-// Ends an op that is in no batch and was not taken.
+// Ends an op that is in no batch, was not taken and has left its lane.
 void copy_thread::refuse(std::uint32_t row, status code) noexcept {
   const slot_id slot = core_.rows->header(row).slot;
-  if (take(row)) end_op(row, code, false);
+  if (take(row)) end_op(row, code);
   core_.slots.pass(slot);
 }
 

@@ -2,6 +2,7 @@
 // streams. Knows ops, slots, streams and events; not keys, records or other ranks.
 //
 // A pass:  receive  queue -> lanes (order per slot) -> lines of ready ops
+//          sweep    when asked to: cancelled ops out of lanes and lines
 //          reap     events of batches in flight, in launch order -> completions
 //          advance  batches described or launched earlier whose event is not recorded yet
 //          launch   ready restores, then one batch of ready stores
@@ -11,7 +12,9 @@
 // is recorded, and the next op's batch waits on that event unless it runs on the same stream.
 //
 // When the device is lost or closing ran out of time the rest is reported at once (`give_up`).
-// Batches that the device has keep their rows, tasks and events until proven over.
+// Batches that the device has are reported as unproven; they keep their rows, tasks and events
+// until an event proves them over. An event of a lost device proves nothing: such a batch stays as
+// it is until the copier is destroyed.
 #pragma once
 
 #include <cairn/types.hpp>
@@ -35,12 +38,13 @@ class copy_thread {
  private:
   // copy_thread.cpp: the pass, from the queue to completions
   bool receive() noexcept;
+  bool sweep() noexcept;
   bool reap() noexcept;
   void end_batch(copy_stream& on, copy_batch& batch, bool event_failed) noexcept;
   void count(copy_stream& on, const copy_batch& batch, status code) noexcept;
   void release_rows(copy_batch& batch, status code) noexcept;
   bool take(std::uint32_t row) noexcept;
-  void end_op(std::uint32_t row, status code, bool keep_row) noexcept;
+  void end_op(std::uint32_t row, status code, bool unproven = false) noexcept;
   void refuse(std::uint32_t row, status code) noexcept;
   void end_described(copy_stream& on, status code) noexcept;
   bool give_up(status never_handed, status handed) noexcept;
@@ -51,12 +55,13 @@ class copy_thread {
   bool advance() noexcept;
   bool launch_ready() noexcept;
   bool describe(copy_stream& on, copy_batch& batch) noexcept;
-  bool distinct(std::uint32_t row) noexcept;
+  bool sound(std::uint32_t row) noexcept;
+  [[nodiscard]] bool marked(const fence_set& fences) noexcept;
   bool push(copy_stream& on) noexcept;
   bool hand_over(copy_stream& on, copy_batch& batch) noexcept;
   bool record(copy_stream& on, copy_batch& batch) noexcept;
   status put_waits(copy_stream& on, const copy_batch& batch) noexcept;
-  void probe(copy_stream& on, copy_batch& batch) noexcept;
+  [[nodiscard]] bool answers(copy_stream& on, copy_batch& batch) noexcept;
 
   copy_core& core_;
   slot_lanes lanes_;
@@ -64,6 +69,7 @@ class copy_thread {
   std::uint32_t stamp_ = 0;
   std::uint64_t passed_[max_compute_streams] = {};  ///< steps known to have passed
   std::uint32_t retired_ = 0;                       ///< batches over that somebody still holds
+  bool sweeping_ = false;                           ///< cancelled ops may wait, or come late
   status giving_up_ = status::ok;  ///< what ops that come now end with; ok: they run
 };
 

@@ -48,6 +48,11 @@ class fence_ring {
   status mark(device& on, std::uint64_t step) noexcept;
   /// Steps up to this one can be resolved. Wait-free.
   [[nodiscard]] std::uint64_t marked() const noexcept { return marked_.load_acquire(); }  // (4)
+  /// The same, also for a caller that learned of a step in a way that orders nothing: a
+  /// read-modify-write reads the last value there is. Lock-free.
+  [[nodiscard]] std::uint64_t marked_latest() noexcept {
+    return marked_.fetch_add_acquire(0);  // (6) acquire: pairs with (3)
+  }
   /// An event that covers `step`. Precondition: 0 < step <= a value that marked() has returned
   /// to this thread, or to one that this thread has synchronised with.
   [[nodiscard]] position resolve(std::uint64_t step) const noexcept;

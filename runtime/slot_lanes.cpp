@@ -26,17 +26,24 @@ bool slot_lanes::arrive(const queue_entry& entry, copy_kind kind) {
 void slot_lanes::skip(slot_id slot, std::uint64_t sequence) {
   lane& in = lanes_[slot];
   if (sequence < in.next) return;
+  const std::uint32_t n = take_skip(slot, sequence);
+  if (!insert(in, n))
+    free_skips_.push_back(n);
+  else if (in.head == n)
+    wake_head(in);
+}
+
+std::uint32_t slot_lanes::take_skip(slot_id slot, std::uint64_t sequence) {
   if (free_skips_.empty()) {
     nodes_.emplace_back();
     free_skips_.push_back(static_cast<std::uint32_t>(nodes_.size() - 1));
   }
   const std::uint32_t n = free_skips_.back();
+  free_skips_.pop_back();
   nodes_[n] = {};
   nodes_[n].sequence = sequence;
   nodes_[n].slot = slot;
-  if (!insert(in, n)) return;
-  free_skips_.pop_back();
-  if (in.head == n) wake_head(in);
+  return n;
 }
 
 void slot_lanes::pass(std::uint32_t row) {
@@ -93,13 +100,16 @@ void slot_lanes::wake_head(lane& in) {
     free_skips_.push_back(in.head);
     remove_head(in);
   }
-  if (in.head == none) return;
-  ready_line& to = line(nodes_[in.head].kind);
+  if (in.head != none) append(line(nodes_[in.head].kind), in.head);
+}
+
+void slot_lanes::append(ready_line& to, std::uint32_t n) {
+  nodes_[n].next_ready = none;
   if (to.tail == none)
-    to.head = in.head;
+    to.head = n;
   else
-    nodes_[to.tail].next_ready = in.head;
-  to.tail = in.head;
+    nodes_[to.tail].next_ready = n;
+  to.tail = n;
 }
 
 }  // namespace cairn::detail

@@ -37,6 +37,10 @@ class slot_lanes {
   /// Removes every op that take_ready has not handed out and calls end(row) for each.
   template <class End>
   void take_all(End end);
+  /// Removes every op that take_ready has not handed out and for which gone(row), and calls
+  /// end(row) for each. Their turns pass when they come. May allocate, as skip does.
+  template <class Gone, class End>
+  void drop(Gone gone, End end);
 
   /// The last batch launched on the slot.
   [[nodiscard]] std::optional<batch_ref> last(slot_id slot) const { return lanes_[slot].last; }
@@ -71,8 +75,17 @@ class slot_lanes {
   [[nodiscard]] const ready_line& line(copy_kind k) const noexcept {
     return ready_[static_cast<unsigned>(k)];
   }
+  /// The head has been woken, and waits in a line or has been handed out.
+  [[nodiscard]] bool awake(const lane& in) const noexcept {
+    const std::uint64_t sequence = nodes_[in.head].sequence;
+    return sequence == 0 || sequence == in.next;
+  }
+  std::uint32_t take_skip(slot_id slot, std::uint64_t sequence);
+  template <class Gone, class End>
+  void drop_behind(lane& in, Gone& gone, End& end);
   bool insert(lane& in, std::uint32_t n);
   void remove_head(lane& in);
+  void append(ready_line& to, std::uint32_t n);
   void wake_head(lane& in);
 
   std::uint32_t rows_;
@@ -103,6 +116,59 @@ void slot_lanes::take_all(End end) {
         end(n);
       n = after;
     }
+  }
+}
+
+// Ops of a lane that are not awake. In the place of an op with a number stays a number to skip.
+template <class Gone, class End>
+void slot_lanes::drop_behind(lane& in, Gone& gone, End& end) {
+  if (in.head == none) return;
+  std::uint32_t before = awake(in) ? in.head : none;
+  std::uint32_t n = before == none ? in.head : nodes_[in.head].behind;
+  while (n != none) {
+    const std::uint32_t after = nodes_[n].behind;
+    if (is_skip(n) || !gone(n)) {
+      before = n;
+      n = after;
+      continue;
+    }
+    std::uint32_t rest = after;
+    if (nodes_[n].sequence != 0) {
+      rest = take_skip(nodes_[n].slot, nodes_[n].sequence);
+      nodes_[rest].behind = after;
+    }
+    (before == none ? in.head : nodes_[before].behind) = rest;
+    if (in.tail == n) in.tail = rest == after ? before : rest;
+    if (rest != after) before = rest;
+    end(n);
+    n = after;
+  }
+}
+
+template <class Gone, class End>
+void slot_lanes::drop(Gone gone, End end) {
+  for (lane& in : lanes_) drop_behind(in, gone, end);
+  // The ready ones last: who wakes now was looked at above.
+  std::uint32_t dropped = none;
+  for (ready_line& each : ready_) {
+    std::uint32_t n = each.head;
+    each = {};
+    while (n != none) {
+      const std::uint32_t after = nodes_[n].next_ready;
+      if (gone(n)) {
+        nodes_[n].next_ready = dropped;
+        dropped = n;
+      } else {
+        append(each, n);
+      }
+      n = after;
+    }
+  }
+  while (dropped != none) {
+    const std::uint32_t n = dropped;
+    dropped = nodes_[n].next_ready;
+    pass(n);
+    end(n);
   }
 }
 

@@ -13,6 +13,7 @@ namespace cairn::tests {
 namespace {
 
 using codes = std::vector<status>;
+using flags = std::vector<bool>;
 
 // ---- failures ------------------------------------------------------------------------------
 
@@ -117,10 +118,10 @@ TEST(Copier, LostDeviceFailsWhatIsOutstandingAndRefusesMore) {
   EXPECT_EQ(b.get().mark({0, 1}), status::device_lost);
   EXPECT_TRUE(b.get().lost());
   b.pump();
-  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(b.codes(ops[i]).size(), 1U);
-  for (std::size_t i = 8; i < ops.size(); ++i)
+  for (std::size_t i = 0; i < ops.size(); ++i) {
     EXPECT_EQ(b.codes(ops[i]), codes{status::device_lost});
-  for (const completion& each : b.completions) EXPECT_NE(each.code, status::ok);
+    EXPECT_EQ(b.unproven(ops[i]), flags{i < 8}) << "the device had the first eight";
+  }
   EXPECT_EQ(b.submit(b.store(0, 0)), status::device_lost);
   EXPECT_FALSE(b.get().try_room(copy_kind::restore, 1));
   EXPECT_EQ(b.get().order_after(0, {&ops[0].header.op, 1}, now()), status::device_lost);
@@ -129,7 +130,92 @@ TEST(Copier, LostDeviceFailsWhatIsOutstandingAndRefusesMore) {
   b.get().enqueue(late);
   b.pump();
   EXPECT_EQ(b.codes(late), codes{status::device_lost});
+  EXPECT_EQ(b.get().close(now()), status::timed_out) << "the first eight may still run";
+}
+
+// Its events fail before any call does. The stream may go on copying all the same.
+TEST(Copier, FailedEventOfALostDeviceProvesNothing) {
+  copier_bench b;
+  const copy_op flying = b.store(0, 0, 1);
+  const copy_op held = b.store(1, 1, 2);
+  ASSERT_EQ(b.submit({flying, held}), status::ok);
+  b.pump();
+  b.faults().gone = true;
+  b.pump();
+  EXPECT_TRUE(b.get().lost());
+  EXPECT_EQ(b.codes(flying), codes{status::device_lost});
+  EXPECT_EQ(b.unproven(flying), flags{true});
+  EXPECT_EQ(b.codes(held), codes{status::device_lost});
+  EXPECT_EQ(b.unproven(held), flags{false});
+  EXPECT_EQ(b.get().outstanding(), 0U);
+  EXPECT_EQ(b.get().close(now()), status::timed_out);
+  // The copy does run, from a row and a batch that were kept for it.
+  b.faults().gone = false;
+  b.settle();
+  b.model(flying);
+  EXPECT_TRUE(b.rank().matches());
   EXPECT_EQ(b.get().close(now()), status::ok);
+  EXPECT_EQ(b.completions.size(), 2U) << "nothing is reported twice";
+}
+
+TEST(Copier, LaunchThatLostTheDeviceMayHaveEnqueuedAPart) {
+  copier_bench b;
+  b.faults().launches.at(1, status::device_lost);
+  b.faults().launch_then_fail = true;
+  b.faults().records.always(status::device_lost);
+  const copy_op store = b.store(0, 0);
+  ASSERT_EQ(b.submit(store), status::ok);
+  b.pump();
+  EXPECT_EQ(b.codes(store), codes{status::device_lost});
+  EXPECT_EQ(b.unproven(store), flags{true});
+  EXPECT_EQ(b.get().close(now()), status::timed_out);
+}
+
+// ---- ops that were not checked ---------------------------------------------------------------
+
+TEST(Copier, UncheckedOpEndsInvalidAndItsNeighboursRun) {
+  copier_bench b;
+  ASSERT_EQ(b.get().mark({0, 4}), status::ok);
+  const std::vector<unit_id> none;
+  std::vector<unit_id> outside = b.units(2);
+  outside.back() = 96;
+  std::vector<unit_id> far = b.units(2);
+  far.front() = no_unit;
+  std::vector<unit_id> many(5000, 0);
+  copy_op out = b.store(1, 2);
+  out.units = outside;
+  copy_op off = b.restore(2, 2);
+  off.units = far;
+  copy_op unmarked = b.store(3, 3);
+  unmarked.header.fences.merge({0, 5});
+  copy_op nowhere = b.store(4, 4);
+  nowhere.header.fences.merge({7, 1});
+  copy_op empty = b.store(5, 5);
+  empty.units = none;
+  copy_op full = b.store(6, 5);
+  full.units = many;
+  copy_op first = b.store(0, 0);
+  first.header.fences.merge({0, 3});
+  const copy_op last = b.store(7, 1);
+  const copy_op after = b.store(1, 3);  // the slot is not stuck
+  const std::vector<copy_op> bad = {out, off, unmarked, nowhere, empty, full};
+  ASSERT_TRUE(b.get().try_room(copy_kind::store, 8));
+  ASSERT_TRUE(b.get().try_room(copy_kind::restore, 1));
+  b.get().enqueue(first);
+  for (const copy_op& op : bad) b.get().enqueue(op);
+  b.get().enqueue(last);
+  b.get().enqueue(after);
+  b.settle();
+  for (const copy_op& op : bad) {
+    EXPECT_EQ(b.codes(op), codes{status::invalid}) << "op " << op.header.op.index;
+    EXPECT_EQ(b.unproven(op), flags{false});
+  }
+  for (const copy_op& op : {first, last, after}) {
+    EXPECT_EQ(b.codes(op), codes{status::ok});
+    b.model(op);
+  }
+  EXPECT_TRUE(b.rank().matches());
+  EXPECT_EQ(b.get().drain(now()), status::ok);
 }
 
 TEST(Copier, DeviceLostInALaunchEndsAllThatWaits) {
@@ -156,7 +242,9 @@ TEST(Copier, CloseReportsTheRestWhenTimeIsUp) {
   b.pump();
   EXPECT_EQ(b.get().close(now()), status::timed_out);
   EXPECT_EQ(b.codes(flying), codes{status::timed_out});
+  EXPECT_EQ(b.unproven(flying), flags{true});
   EXPECT_EQ(b.codes(held), codes{status::cancelled});
+  EXPECT_EQ(b.unproven(held), flags{false});
   EXPECT_TRUE(b.codes(dropped).empty());
   EXPECT_EQ(b.submit(b.store(3, 3)), status::closed);
   // Still ordered behind what may run, and proven over later.

@@ -75,6 +75,10 @@ class copier_bench {
       auto& b = *static_cast<copier_bench*>(self);
       return !b.on_take || b.on_take(op);
     };
+    o.on_cancelled = [](void* self, op_id op) {
+      auto& b = *static_cast<copier_bench*>(self);
+      return b.on_cancelled && b.on_cancelled(op);
+    };
     o.on_completion = [](void* self, const completion& what) {
       auto& b = *static_cast<copier_bench*>(self);
       b.completions.push_back(what);
@@ -153,6 +157,14 @@ class copier_bench {
     return found;
   }
 
+  /// Whether each completion of `op` was given up while a copy might run.
+  std::vector<bool> unproven(const copy_op& op) const {
+    std::vector<bool> found;
+    for (const completion& each : completions)
+      if (each.op == op.header.op) found.push_back(each.unproven);
+    return found;
+  }
+
   copier& get() { return *copier_; }
   void destroy_copier() { copier_.reset(); }
   faulty_device& faults() { return device_; }
@@ -163,6 +175,7 @@ class copier_bench {
   const std::vector<unit_id>& units(std::size_t image) const { return images_[image]; }
 
   std::function<bool(op_id)> on_take;                    ///< in the copy thread
+  std::function<bool(op_id)> on_cancelled;               ///< in the copy thread
   std::function<void(const completion&)> on_completion;  ///< in the copy thread
   std::vector<completion> completions;                   ///< in the order of reports
 

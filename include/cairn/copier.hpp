@@ -28,6 +28,9 @@ struct copier_options {
   /// Called in the copy thread when a rank is about to hand an op to the device; false: the
   /// op was cancelled and is dropped without a completion. Null: always true.
   bool (*on_take)(void* context, op_id op) = nullptr;
+  /// Called in the copy thread after `drop_cancelled`, for ops that wait: true when on_take
+  /// would refuse the op. Decides nothing itself. Null: never.
+  bool (*on_cancelled)(void* context, op_id op) = nullptr;
   /// Called in the copy thread once for each accepted op that was not dropped by on_take.
   void (*on_completion)(void* context, const completion& what) = nullptr;
   void* context = nullptr;
@@ -44,9 +47,11 @@ struct stream_stats {
   std::int64_t busy_ns = 0;  ///< time in which a batch ran
 };
 
-/// Thread-safety: any function by any thread, except where stated. Progress: try_room,
-/// give_room, enqueue, submit, mark are lock-free; order_after*, drain and close block until
-/// their deadline at the latest. No allocation once a thread has made its first submit.
+/// Thread-safety: any function by any thread, except where stated. With threaded == false, one
+/// thread at a time for all functions that make passes: order_after*, drain, close and pump.
+/// Progress: try_room, give_room, enqueue, submit, skip, drop_cancelled, mark are lock-free;
+/// order_after* and drain block until their deadline at the latest, close a little longer (see
+/// there). No allocation once a thread has made its first submit.
 ///
 /// Order. Ops with a slot_sequence run per slot in the order of these numbers, whatever the
 /// order of arrival; every number from 1 on must come, as an op or through `skip`. An op runs
@@ -57,7 +62,8 @@ class copier {
   /// Refuses an invalid layout, memory whose regions or segments do not add up to it, null
   /// bases, limits of 0, a null on_completion. The device must outlive the copier.
   static result<std::unique_ptr<copier>> open(const copier_options& opts, device& on);
-  /// Closes with a deadline of now.
+  /// Closes with a deadline of now. Then blocks, without a limit, until the copies that the device
+  /// runs have ended: destroying a stream waits for what was enqueued on it.
   ~copier();
   copier(const copier&) = delete;
   copier& operator=(const copier&) = delete;
@@ -67,7 +73,8 @@ class copier {
   result<void> attach(std::uint32_t index, stream& compute);
   /// Everything enqueued so far on compute stream `token.stream` belongs to steps up to
   /// `token.step`. Steps grow; one stream's marks may overlap. Errors: invalid, busy when the
-  /// stream is capturing, device_lost.
+  /// stream is capturing, queue_full when the stream holds all it can (the position is not named;
+  /// mark again when it has run some), device_lost.
   status mark(fence_token token) noexcept;
 
   // ---- submitting -----------------------------------------------------------------
@@ -76,8 +83,10 @@ class copier {
   void give_room(copy_kind kind, std::uint32_t count) noexcept;
   /// Checks an op as submit does, without accepting it.
   [[nodiscard]] result<void> check(const copy_op& op) const;
-  /// Accepts an op that was checked and for which room was taken: never fails; the op is
-  /// reported exactly once, also when the copier is closing or its device is lost.
+  /// Accepts an op for which room was taken: never fails; the op is reported exactly once, also
+  /// when the copier is closing or its device is lost. The op's index, kind and slot must be in
+  /// range; units and fences that `check` would have refused are found by the copy thread, and the
+  /// op alone is reported as `invalid`.
   void enqueue(const copy_op& op) noexcept;
   /// check, room and enqueue for all of `ops`, or for none. Errors: invalid (fingerprint,
   /// bytes, number of units, a unit or slot out of range, a fence that was never marked),
@@ -86,12 +95,16 @@ class copier {
   result<void> submit(std::span<const copy_op> ops);
   /// Passes a slot's sequence number that no op will bring.
   void skip(slot_id slot, std::uint64_t slot_sequence) noexcept;
+  /// Ops were cancelled that may be waiting here: the copy thread's next pass drops those for which
+  /// on_cancelled is true, as when on_take refuses them, without waiting for a stream to be free.
+  void drop_cancelled() noexcept;
 
   // ---- ordering compute after copies ----------------------------------------------
   /// Work enqueued on compute stream `index` after this call runs after these ops. Returns
   /// once each op has been launched and its event recorded, or has ended. Order, not
-  /// success: look at the op's status before trusting its bytes. Errors: timed_out (nothing
-  /// is ordered), busy when the stream is capturing, invalid, device_lost.
+  /// success: look at the op's status before trusting its bytes. While the compute stream
+  /// holds all it can, waits for it to run some. Errors: timed_out (rely on no order), busy when
+  /// the stream is capturing, invalid, device_lost.
   status order_after(std::uint32_t index, std::span<const op_id> ops, deadline until) noexcept;
   /// The same for every op submitted so far that touches `slot`.
   status order_after_slot(std::uint32_t index, slot_id slot, deadline until) noexcept;
@@ -100,8 +113,10 @@ class copier {
   /// Waits until every accepted op has ended; timed_out otherwise.
   status drain(deadline until) noexcept;
   /// Stops admissions, lets accepted ops finish until `until`, then reports the rest:
-  /// cancelled when never handed to the device, else timed_out. Returns timed_out when a copy
-  /// may still touch memory. Idempotent; once only per copier.
+  /// cancelled when never handed to the device, else timed_out and unproven. Returns timed_out when
+  /// a copy may still touch memory, also one of a lost device. A copy thread that is inside a call
+  /// of the device's cannot report: close waits for it up to two seconds beyond the deadline, then
+  /// returns timed_out and leaves the rest to be reported later. Idempotent; once only per copier.
   status close(deadline until) noexcept;
   /// One pass of the copy thread's loop in the calling thread; true when it did anything.
   /// Only with threaded == false; one thread at a time. There, order_after*, drain and close
