@@ -110,6 +110,45 @@ TEST(Copier, ManyThreadsKeepTheOrderOfEachSlot) {
   EXPECT_EQ(b.completions.size(), ops.size());
 }
 
+// Ops are cancelled while they wait, arrive or are launched: each is dropped or reported, once.
+TEST(Copier, CancellingWhileOthersSubmitLosesNoOp) {
+  yields injected;
+  bench_options opts;
+  opts.geometry = "tiny";
+  opts.manual = false;
+  opts.threaded = true;
+  opts.max_batch = 2;
+  copier_bench b(opts);
+  constexpr std::uint32_t each_thread = 200;
+  // Per op: bit 0 cancelled, bit 1 taken; whichever comes first decides.
+  std::vector<std::atomic<std::uint32_t>> fate(1024);
+  std::atomic<std::uint32_t> refused{0};
+  b.on_cancelled = [&](op_id op) { return fate[op.index].load() == 1; };
+  b.on_take = [&](op_id op) {
+    std::uint32_t fresh = 0;
+    const bool taken = fate[op.index].compare_exchange_strong(fresh, 2);
+    if (!taken) refused.fetch_add(1);
+    return taken;
+  };
+  std::vector<copy_op> ops;
+  for (std::uint32_t i = 0; i < 3 * each_thread; ++i) ops.push_back(b.store(i % 12, i % 7));
+  std::atomic<std::uint32_t> cancelled{0};
+  together(3, [&](std::uint32_t t) {
+    for (std::uint32_t i = 0; i < each_thread; ++i) {
+      const copy_op& op = ops[t * each_thread + i];
+      while (!b.get().submit({&op, 1})) std::this_thread::yield();
+      if (i % 3 == 0) continue;
+      std::uint32_t fresh = 0;
+      if (!fate[op.header.op.index].compare_exchange_strong(fresh, 1)) continue;
+      cancelled.fetch_add(1);
+      b.get().drop_cancelled();
+    }
+  });
+  ASSERT_EQ(b.get().drain(soon()), status::ok);
+  EXPECT_EQ(refused.load(), cancelled.load());
+  EXPECT_EQ(b.completions.size(), ops.size() - cancelled.load());
+}
+
 TEST(Copier, SubmitDoesNotAllocateAfterAThreadsFirstCalls) {
   if (!allocations_are_counted) GTEST_SKIP() << "a sanitizer owns malloc";
   bench_options opts;
