@@ -131,7 +131,8 @@ TEST(Copier, CancellingWhileOthersSubmitLosesNoOp) {
     return taken;
   };
   std::vector<copy_op> ops;
-  for (std::uint32_t i = 0; i < 3 * each_thread; ++i) ops.push_back(b.store(i % 12, i % 7));
+  // Restores: stores of one image would write it at once.
+  for (std::uint32_t i = 0; i < 3 * each_thread; ++i) ops.push_back(b.restore(i % 12, i % 7));
   std::atomic<std::uint32_t> cancelled{0};
   together(3, [&](std::uint32_t t) {
     for (std::uint32_t i = 0; i < each_thread; ++i) {
