@@ -51,6 +51,7 @@ catalog::state::state(catalog_options opts, unit_source& source, std::uint32_t c
       fingerprint(shape.fingerprint()),
       per_image(shape.units_per_checkpoint()),
       slots(opts.slots),
+      ranks(opts.ranks),
       pool(source),
       policy(opts.policy ? std::move(opts.policy) : make_lru_policy()),
       record_count(count),
@@ -67,6 +68,7 @@ catalog::state::state(catalog_options opts, unit_source& source, std::uint32_t c
 catalog::catalog(std::unique_ptr<state> s) noexcept : state_(std::move(s)) {}
 
 catalog::~catalog() {
+  clear();  // an engine's own pool lives on
   state_->pool.set_orphan_hook(nullptr, nullptr);
 }
 

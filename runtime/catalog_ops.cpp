@@ -10,11 +10,10 @@ using detail::record;
 using detail::record_state;
 using detail::record_word;
 
-copy_op catalog::state::describe(op_id op, std::uint32_t id, copy_kind kind, slot_id slot,
+copy_op catalog::state::describe(std::uint32_t id, copy_kind kind, slot_id slot,
                                  std::uint32_t op_epoch) noexcept {
   copy_op made;
   made.units = units_of(id);
-  made.header.op = op;
   made.header.layout_fingerprint = fingerprint;
   made.header.image_bytes = shape.image_bytes;
   made.header.begin_stamp = begun.fetch_add_relaxed(1) + 1;
@@ -91,9 +90,11 @@ result<copy_op> catalog::begin_store(const checkpoint_key& key, slot_id slot, pl
   // Either that comes after the CAS and finds this one copying, or the CAS acquires the new epoch.
   // So no store of an epoch that has passed is ever published.
   const std::uint32_t now = s.epoch.load_acquire();
-  const op_id op = s.ops.begin(entry, {{id, generation}, slot, now, copy_kind::store});
+  copy_op made = s.describe(id, copy_kind::store, slot, now);
   s.fates.kept.fetch_add_relaxed(1);
-  return s.describe(op, id, copy_kind::store, slot, now);
+  // Last: from here on the op can be cancelled, and its units be another's.
+  made.header.op = s.ops.begin(entry, {{id, generation}, slot, now, copy_kind::store});
+  return made;
 }
 
 result<copy_op> catalog::begin_restore(const checkpoint_key& key, slot_id slot) {
@@ -112,8 +113,9 @@ result<copy_op> catalog::begin_restore(const checkpoint_key& key, slot_id slot) 
   }
   s.mark_used(id);
   const std::uint32_t now = s.epoch.load_acquire();
-  const op_id op = s.ops.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});
-  return s.describe(op, id, copy_kind::restore, slot, now);
+  copy_op made = s.describe(id, copy_kind::restore, slot, now);
+  made.header.op = s.ops.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});
+  return made;
 }
 
 void catalog::submitted(op_id op) noexcept {
@@ -127,7 +129,7 @@ bool catalog::take(op_id op) noexcept {
 bool catalog::state::cancel(op_id op) noexcept {
   op_facts facts;
   if (!ops.start_cancel(op, facts)) return false;
-  settle(facts, status::cancelled);
+  settle(facts, {status::cancelled, false, false});
   ops.end(op, status::cancelled);
   return true;
 }
@@ -158,39 +160,41 @@ std::uint32_t catalog::cancel_stores(slot_id slot) noexcept {
   return state_->cancel_kind(slot, copy_kind::store);
 }
 
-void catalog::state::settle(const op_facts& facts, status code) noexcept {
-  // A copy that was given up may still touch memory: its units, or the pin on them, stay.
-  const bool keep = code == status::timed_out;
+void catalog::state::settle(const op_facts& facts, op_table::verdict over) noexcept {
+  // What a copy may still touch stays: its units, or the pin on them.
   if (facts.kind == copy_kind::restore) {
-    if (code == status::corrupt) hide(facts.record.index, facts.record.generation);
-    if (!keep) unpin(facts.record.index, record_word::one_restore);
+    if (over.corrupt) hide(facts.record.index, facts.record.generation);
+    if (!over.unproven) unpin(facts.record.index, record_word::one_restore);
     return;
   }
-  if (code == status::ok) {
+  if (over.code == status::ok) {
     publish(facts.record.index);
     return;
   }
-  if (code == status::cancelled)
+  if (over.code == status::cancelled)
     fates.cancelled.fetch_add_relaxed(1);
   else
     fates.failed.fetch_add_relaxed(1);
-  unwind(facts.record, keep);
+  unwind(facts.record, over.unproven);
 }
 
-finish_outcome catalog::finish(const completion& what) noexcept {
+finish_outcome catalog::finish(const completion& reported) noexcept {
   state& s = *state_;
+  completion what = reported;
+  // It may have crossed a process boundary: what is no way for a copy to end is no success.
+  if (what.code == status::pending || what.code > status::unsupported) what.code = status::failed;
   finish_outcome outcome;
   op_facts facts;
-  status code = status::pending;
-  const op_table::counted counted = s.ops.count(what, facts, code);
+  op_table::verdict over;
+  const op_table::counted counted = s.ops.count(what, facts, over);
   if (counted == op_table::counted::no) return outcome;
   outcome.counted = true;
   outcome.kind = facts.kind;
   if (counted == op_table::counted::yes) return outcome;
   outcome.ended = true;
-  outcome.code = code;
-  s.settle(facts, code);
-  s.ops.end(what.op, outcome.code);
+  outcome.code = over.code;
+  s.settle(facts, over);
+  s.ops.end(what.op, over.code);
   return outcome;
 }
 
@@ -207,10 +211,15 @@ status catalog::wait(op_id op, deadline until) const noexcept {
   return state_->ops.wait(op, until);
 }
 
+void catalog::advance_epoch() noexcept {
+  state_->epoch.fetch_add_acq_rel(1);  // before the records are visited: see begin_store
+  clear();
+}
+
 std::uint32_t catalog::lose_rank(rank_id rank) noexcept {
   state& s = *state_;
-  s.epoch.fetch_add_acq_rel(1);  // before the records are visited: see begin_store
-  clear();
+  if (rank >= s.ranks) return 0;
+  advance_epoch();
   std::uint32_t failed = 0;
   const std::uint32_t high = s.ops.high_water();
   for (std::uint32_t i = 0; i < high; ++i) {

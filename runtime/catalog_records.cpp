@@ -82,8 +82,8 @@ void catalog::state::unpin(std::uint32_t id, std::uint64_t one) noexcept {
     record_word next = after;
     next.parked = false;
     if (r.word.cas_acq_rel(expected, next.bits())) {
+      sync_order(id);  // first: what is not counted as held can be found
       moved(after, next);
-      sync_order(id);
     }
   }
 }
@@ -173,8 +173,8 @@ void catalog::state::unclaim(std::uint32_t id, bool indexed) noexcept {
 void catalog::state::publish(std::uint32_t id) noexcept {
   record& r = records[id];
   const std::uint64_t stamp = uses.fetch_add_relaxed(1) + 1;
-  r.used.store_release(stamp);
   r.born.store_relaxed(stamp);
+  r.used.store_release(stamp);  // with `born` before it: see sync_order
   record_word before;
   record_word after;
   const bool won = transition(r, before, after, [](record_word& w) {

@@ -11,9 +11,10 @@ using detail::record_word;
 
 bool catalog::state::could_have(std::uint64_t count, std::uint64_t withheld) const noexcept {
   const std::uint64_t wanted = count + withheld;
+  // Records before units: an eviction in between is counted on both sides, never on none.
+  const std::int64_t records_left = evictable.load_relaxed();
   const std::uint64_t free = pool.free_units();
   if (wanted <= free) return true;
-  const std::int64_t records_left = evictable.load_relaxed();
   if (records_left <= 0) return false;
   return wanted - free <= static_cast<std::uint64_t>(records_left) * per_image;
 }
@@ -49,6 +50,11 @@ result<void> catalog::state::fill(std::uint32_t id, std::uint32_t generation) no
     }
     // Bare pins past their deadline stand in the way of nobody.
     if (pins.live() == 0 || expire_pins(clock::now()) == 0) break;
+  }
+  // Whoever took the last victim may have given its units back by now.
+  if (pool.free_units() >= per_image + withheld) {
+    auto reserved = pool.reserve(units, owner);
+    if (reserved || reserved.code() != status::no_room) return reserved;
   }
   return no_victim();
 }
@@ -140,19 +146,19 @@ result<void> catalog::wait_reserve(std::span<unit_id> out, owner_id owner,
     const std::uint32_t seen = s.waiting.seen();
     const deadline now = clock::now();
     if (s.closed.load_acquire()) {
-      s.waiting.leave(ticket);
+      s.waiting.leave(ticket, until);
       return error(status::closed, "the catalog is closed");
     }
     if (s.waiting.first(ticket, now)) {
       auto taken = s.acquire(out.size(), 0, [&] { return s.pool.reserve(out, owner); });
       if (taken || (taken.code() != status::no_room && taken.code() != status::passed_over)) {
-        s.waiting.leave(ticket);
+        s.waiting.leave(ticket, until);
         s.waiting.ring();
         return taken;
       }
     }
     if (now >= until || s.waiting.passed(ticket)) {
-      s.waiting.leave(ticket);
+      s.waiting.leave(ticket, until);
       return error(status::timed_out, "units did not come free before the deadline", 0, out.size(),
                    s.pool.free_units());
     }
@@ -245,8 +251,10 @@ result<admission> catalog::admit(std::span<const checkpoint_key> keys, std::uint
     if (length > 0) {
       s.mark_used(id);
       const std::uint32_t now = s.epoch.load_acquire();
-      const op_id op = s.ops.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});
-      made.restore = s.describe(op, id, copy_kind::restore, slot, now);
+      copy_op restore = s.describe(id, copy_kind::restore, slot, now);
+      restore.header.op =
+          s.ops.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});
+      made.restore = restore;
     }
     return made;
   }

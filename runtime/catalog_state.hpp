@@ -32,6 +32,7 @@ struct catalog::state {
   std::uint64_t fingerprint;
   std::uint32_t per_image;  ///< units per checkpoint
   std::uint32_t slots;
+  std::uint32_t ranks;
   unit_source& pool;
   std::unique_ptr<eviction_policy> policy;
 
@@ -133,11 +134,11 @@ struct catalog::state {
   result<void> fill(std::uint32_t id, std::uint32_t generation) noexcept;
 
   // ---- ops (catalog_ops.cpp) ------------------------------------------------------
-  [[nodiscard]] copy_op describe(op_id op, std::uint32_t id, copy_kind kind, slot_id slot,
+  [[nodiscard]] copy_op describe(std::uint32_t id, copy_kind kind, slot_id slot,
                                  std::uint32_t op_epoch) noexcept;
   void mark_used(std::uint32_t id) noexcept;
   /// Publishes, unwinds or unpins.
-  void settle(const detail::op_facts& facts, status code) noexcept;
+  void settle(const detail::op_facts& facts, detail::op_table::verdict over) noexcept;
   bool cancel(op_id op) noexcept;
   std::uint32_t cancel_kind(slot_id slot, copy_kind kind) noexcept;
   [[nodiscard]] error refuse_slot(slot_id slot) const noexcept;
@@ -158,7 +159,10 @@ bool catalog::state::try_pin(std::uint32_t id, const checkpoint_key& key, std::u
   self->moved(before, found);
   // The pin holds from here on if the state is one that only an unpinned record leaves for
   // reuse; then the key cannot change under us, and one comparison settles it.
-  if (wanted(before) && r.key() == key) return true;
+  // A field that is full takes no more (restores given up for lost keep theirs for ever).
+  const bool full = before.pins >= detail::record_word::max_count ||
+                    before.restores >= detail::record_word::max_count;
+  if (!full && wanted(before) && r.key() == key) return true;
   self->unpin(id, one);
   return false;
 }

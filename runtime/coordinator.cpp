@@ -109,9 +109,10 @@ result<void> coordinator::forget(sequence_id sequence) noexcept {
 }
 
 std::uint32_t coordinator::drain(store_function store, void* context) noexcept {
-  // One per thread and not per coordinator: it is empty between drains, and `store` does not
-  // drain.
-  thread_local std::vector<detail::pending_table::item> due;
+  // One per thread and not per coordinator. Taken out while in use, since `store` may drain another
+  // coordinator.
+  thread_local std::vector<detail::pending_table::item> kept;
+  std::vector<detail::pending_table::item> due = std::move(kept);
   if (due.capacity() < state_->pending.sequences()) due.reserve(state_->pending.sequences());
   state_->pending.collect(due);
   std::uint32_t began = 0;
@@ -123,6 +124,7 @@ std::uint32_t coordinator::drain(store_function store, void* context) noexcept {
     state_->count(code);
   }
   due.clear();
+  kept = std::move(due);
   return began;
 }
 

@@ -56,7 +56,9 @@ struct head_word {
   std::uint16_t version = 0;  ///< counts insertions into the bucket
 
   [[nodiscard]] std::uint16_t next_version() const noexcept {
-    return static_cast<std::uint16_t>(version + 1);
+    // A period of 65,535: with the 32,768 of a node's lives a head comes back after 2^31
+    // insertions.
+    return static_cast<std::uint16_t>((version + 1U) % 0xffff);
   }
   [[nodiscard]] std::uint64_t pack() const noexcept {
     return first.pack() | std::uint64_t{version} << 48;

@@ -61,6 +61,7 @@ op_id op_table::begin(std::uint32_t index, const op_facts& facts) noexcept {
 }
 
 void op_table::submitted(op_id op) noexcept {
+  if (op.index >= capacity_) return;
   entry& e = entries_[op.index];
   std::uint64_t bits = e.state.load_relaxed();
   for (;;) {
@@ -100,7 +101,7 @@ bool op_table::start_cancel(op_id op, op_facts& facts) noexcept {
   return true;
 }
 
-op_table::counted op_table::count(const completion& what, op_facts& facts, status& code) noexcept {
+op_table::counted op_table::count(const completion& what, op_facts& facts, verdict& over) noexcept {
   if (what.op.index >= capacity_ || what.rank >= max_ranks) return counted::no;
   const std::uint32_t bit = 1U << what.rank;
   if ((bit & full_mask_) == 0) return counted::no;
@@ -116,15 +117,17 @@ op_table::counted op_table::count(const completion& what, op_facts& facts, statu
       (rank_word::of(mask_bits).mask & bit) != 0)
     return counted::no;
 
-  // (1) The first failure, before this rank's bit. A timeout outranks the others: memory that a
-  // copy may still touch must be kept, whatever else went wrong.
-  while (what.code != status::ok) {
+  // (1) The first failure, before this rank's bit. A timeout outranks the others, and `unproven`
+  // stays: memory that a copy may still touch must be kept, whatever else went wrong.
+  const bool unproven = what.unproven || what.code == status::timed_out;
+  while (what.code != status::ok || unproven) {
     op_word w = op_word::of(bits);
     if (w.generation != what.op.generation || !w.open()) return counted::no;
-    if (w.code == status::timed_out) break;
-    if (w.code != status::pending && what.code != status::timed_out) break;
-    w.code = what.code;
-    if (e.state.cas_acq_rel(bits, w.bits())) break;
+    if (w.code == status::pending || what.code == status::timed_out)
+      w.code = what.code == status::ok ? status::timed_out : what.code;
+    w.unproven = w.unproven || unproven;
+    w.corrupt = w.corrupt || what.code == status::corrupt;
+    if (w.bits() == bits || e.state.cas_acq_rel(bits, w.bits())) break;
   }
   // (2) This rank's bit, once. Release: pairs with the acquire of whoever fills the mask.
   for (;;) {
@@ -144,7 +147,7 @@ op_table::counted op_table::count(const completion& what, op_facts& facts, statu
     w.phase = op_phase::finishing;
     if (w.code == status::pending) w.code = status::ok;
     if (e.state.cas_acq_rel(bits, w.bits())) {
-      code = w.code;
+      over = {w.code, w.unproven, w.corrupt};
       return counted::last;
     }
   }
@@ -171,6 +174,7 @@ void op_table::end(op_id op, status code) noexcept {
 }
 
 void op_table::observe(op_id op) noexcept {
+  if (op.index >= capacity_) return;
   entry& e = entries_[op.index];
   std::uint64_t bits = e.state.load_acquire();
   for (;;) {

@@ -16,8 +16,9 @@
 //   ended -> free         the last unobserve
 //
 // A failing rank writes its status before its bit (1 before 2), and the completion that fills the
-// mask reads the status after it (2 before 3): a failure is never lost. A repeated completion finds
-// its bit set and counts for nothing. A late one finds another generation.
+// mask reads the status after it (2 before 3): a failure is never lost, nor that a copy is
+// unproven. A repeated completion finds its bit set and counts for nothing. A late one finds
+// another generation.
 #pragma once
 
 #include <cairn/types.hpp>
@@ -36,6 +37,8 @@ struct op_word {
   op_phase phase = op_phase::free;
   status code = status::pending;
   bool observed = false;
+  bool unproven = false;  ///< some rank's copy may still touch memory
+  bool corrupt = false;   ///< some rank found the image's bytes wrong
 
   static constexpr op_word of(std::uint64_t bits) noexcept {
     op_word w;
@@ -43,11 +46,14 @@ struct op_word {
     w.phase = static_cast<op_phase>(bits & 0xff);
     w.code = static_cast<status>((bits >> 8) & 0xff);
     w.observed = ((bits >> 16) & 1) != 0;
+    w.unproven = ((bits >> 17) & 1) != 0;
+    w.corrupt = ((bits >> 18) & 1) != 0;
     return w;
   }
   [[nodiscard]] constexpr std::uint64_t bits() const noexcept {
     return (std::uint64_t{generation} << 32) | static_cast<std::uint64_t>(phase) |
-           (static_cast<std::uint64_t>(code) << 8) | (std::uint64_t{observed ? 1U : 0U} << 16);
+           (static_cast<std::uint64_t>(code) << 8) | (std::uint64_t{observed ? 1U : 0U} << 16) |
+           (std::uint64_t{unproven ? 1U : 0U} << 17) | (std::uint64_t{corrupt ? 1U : 0U} << 18);
   }
   /// Whether a rank may still report.
   [[nodiscard]] constexpr bool open() const noexcept {
@@ -84,9 +90,14 @@ class op_table {
   bool start_cancel(op_id op, op_facts& facts) noexcept;
 
   enum class counted : std::uint8_t { no, yes, last };
-  /// Counts a rank's completion. `last`: the phase is finishing, `code` is the final status and
-  /// the caller must publish or unwind, then call end.
-  counted count(const completion& what, op_facts& facts, status& code) noexcept;
+  /// Counts a rank's completion. `last`: the phase is finishing, `over` says how it ended and the
+  /// caller must publish or unwind, then call end.
+  struct verdict {
+    status code = status::pending;
+    bool unproven = false;
+    bool corrupt = false;
+  };
+  counted count(const completion& what, op_facts& facts, verdict& over) noexcept;
   /// finishing -> ended or free; wakes waiters. `code` is what observers read.
   void end(op_id op, status code) noexcept;
 

@@ -74,6 +74,14 @@ result<std::unique_ptr<runtime>> runtime::open(runtime_options opts, backend& de
     if (!own) return own.why();
     made->own_pool = std::move(*own);
     pool = made->own_pool.get();
+  } else {
+    // Its units may be fenced by steps of an earlier runtime: this one's come after them.
+    fence_set seen;
+    for (unit_id id = 0; id < pool->max_units(); ++id) pool->collect_fences({&id, 1}, seen);
+    for (std::uint32_t c = 0; c < opts.compute_streams; ++c) {
+      made->first_steps[c] = seen.steps[c];
+      made->steps[c].store_relaxed(seen.steps[c]);
+    }
   }
 
   catalog_options keys;
@@ -123,8 +131,15 @@ runtime::~runtime() {
 }
 
 result<void> runtime::attach(rank_id rank, std::uint32_t compute_stream, stream& which) {
+  state& s = *state_;
   if (rank >= ranks()) return error(status::invalid, "there is no such rank", rank, ranks(), rank);
-  return state_->copiers[rank]->attach(compute_stream, which);
+  if (auto attached = s.copiers[rank]->attach(compute_stream, which); !attached) return attached;
+  const std::uint64_t before = s.first_steps[compute_stream];
+  if (before == 0) return {};
+  // Covers the steps that an engine's own pool remembers from before this runtime.
+  if (const status code = s.copiers[rank]->mark({compute_stream, before}); code != status::ok)
+    return error(code, "the compute stream could not be marked");
+  return {};
 }
 
 // Each rank's own compute stream waits for that rank's copy. A rank that refuses does not keep

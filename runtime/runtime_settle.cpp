@@ -16,8 +16,9 @@ bool runtime::state::on_take(void* self, op_id op) {
 }
 
 void runtime::state::lose(rank_id rank) noexcept {
-  // Relaxed: the catalog orders what it does by its own words.
-  if (!lost[rank].exchange_relaxed(true)) records->lose_rank(rank);
+  // Relaxed: the catalog orders what it does by its own words. The rank's copier reports its ops
+  // itself, for it alone knows which copies may still touch memory.
+  if (!lost[rank].exchange_relaxed(true)) records->advance_epoch();
 }
 
 void runtime::state::on_completion(void* self, const completion& what) {

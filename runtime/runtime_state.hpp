@@ -39,6 +39,8 @@ struct runtime::state {
   std::unique_ptr<sync::atomic<bool>[]> lost;
 
   // ---- order ----------------------------------------------------------------------
+  /// The step before this runtime's first, per compute stream.
+  std::uint64_t first_steps[max_compute_streams] = {};
   /// The last step drawn per compute stream.
   std::unique_ptr<sync::atomic<std::uint64_t>[]> steps;
   /// The last number drawn per slot.
@@ -58,7 +60,8 @@ struct runtime::state {
   /// Room for one op on every rank or on none.
   result<void> take_room(copy_kind kind) noexcept;
   void give_room(copy_kind kind) noexcept;
-  result<op_id> submit_store(const store_request& what, fence_token token, bool observed);
+  result<op_id> submit_store(const store_request& what, fence_token token, std::int64_t begin_ns,
+                             bool observed);
   /// Numbers an op that has begun and hands it to every rank. Cannot fail.
   void hand_over(copy_op& op, fence_token token, std::int64_t begin_ns) noexcept;
   void raise_slot_fence(slot_id slot, fence_token token) noexcept;

@@ -78,8 +78,7 @@ void runtime::state::hand_over(copy_op& op, fence_token token, std::int64_t begi
 }
 
 result<op_id> runtime::state::submit_store(const store_request& what, fence_token token,
-                                           bool observed) {
-  const std::int64_t begin_ns = now_ns();
+                                           std::int64_t begin_ns, bool observed) {
   if (auto room = take_room(copy_kind::store); !room) return room.why();
   auto op = records->begin_store(what.key, what.slot, what.hint);
   if (!op) {
@@ -98,11 +97,12 @@ result<ticket> runtime::store(const checkpoint_key& key, slot_id slot, std::uint
   const detail::flight_guard guard(s.flight);
   if (!guard.inside()) return error(status::closed, "the runtime is closed");
   if (auto checked = s.check(slot, compute); !checked) return checked.why();
+  const std::int64_t begin_ns = now_ns();
   if (s.records->contains_or_copying(key))  // begin_store would say so, after a mark in vain
     return error(status::duplicate, "the key is READY or COPYING");
   const auto token = s.mark(compute);
   if (!token) return token.why();
-  auto op = s.submit_store({key, slot, hint}, *token, true);
+  auto op = s.submit_store({key, slot, hint}, *token, begin_ns, true);
   if (!op) return op.why();
   return ticket(s.records.get(), *op);
 }
@@ -173,21 +173,29 @@ std::uint32_t runtime::drain_boundaries(std::uint32_t compute) noexcept {
         if (c.token && !c.taken) c.token = c.s.mark(c.compute);
         c.taken = true;
         if (!c.token) return c.token.code();
-        return c.s.submit_store({what.key, what.slot, what.hint}, *c.token, false).code();
+        return c.s.submit_store({what.key, what.slot, what.hint}, *c.token, now_ns(), false).code();
       },
       &drained);
 }
 
 result<fence_token> runtime::mark(std::uint32_t compute) noexcept {
+  const detail::flight_guard guard(state_->flight);
+  if (!guard.inside()) return error(status::closed, "the runtime is closed");
   return state_->mark(compute);
 }
 
-std::uint32_t runtime::release_slot(slot_id slot, std::uint32_t compute) noexcept {
+result<std::uint32_t> runtime::release_slot(slot_id slot, std::uint32_t compute) noexcept {
   state& s = *state_;
-  if (!s.check(slot, compute)) return 0;
+  const detail::flight_guard guard(s.flight);
+  if (!guard.inside()) return error(status::closed, "the runtime is closed");
+  if (auto checked = s.check(slot, compute); !checked) return checked.why();
+  // The fence first: a slot that is handed on without it would be overwritten by work of its
+  // last tenant. Without a device there is no such work.
+  const auto token = s.mark(compute);
+  if (!token && token.code() != status::device_lost) return token.why();
+  if (token) s.raise_slot_fence(slot, *token);
   const std::uint32_t cancelled = s.records->cancel_restores(slot) + s.records->cancel_stores(slot);
-  // A stream that cannot be marked (capturing, lost) has no position to wait for.
-  if (const auto token = s.mark(compute); token) s.raise_slot_fence(slot, *token);
+  if (!token) return token.why();
   return cancelled;
 }
 

@@ -92,12 +92,21 @@ bool unit_pool::state::take(unit_id id, unit_word& seen, unit_word to) noexcept 
   if (seen.phase == phase::cached) {
     sync_leaf(id);
     // The node keeps the key until the next publication, which only a holder of the unit makes.
-    if (seen.has(unit_flag::named)) orphan(key_of(id));
+    // Unless another unit has been published under it meanwhile: then the KV is there again.
+    if (seen.has(unit_flag::named)) {
+      const checkpoint_key key = key_of(id);
+      unit_word other;
+      if (find(key, other) == no_unit) orphan(key);
+    }
   }
   return true;
 }
 
 unit_id unit_pool::state::collect(unit_word to) noexcept {
+  // A call of clear_index that sets its bit again for ever must not keep this one for ever: a bit
+  // that is stale for any other reason costs one touch.
+  constexpr int touches_max = 8;
+  int touches = 0;
   for (;;) {
     if (const unit_id id = vacant_.take_lowest(); id != detail::bitmap::none) {
       unit_word seen = look(id);
@@ -106,7 +115,9 @@ unit_id unit_pool::state::collect(unit_word to) noexcept {
           if (take(id, seen, to)) return id;
         } else if (seen.phase == phase::cached) {
           // A stale bit, or clear_index is at work: makes it begin anew, with a new bit.
-          if (swap(id, seen, seen.to(phase::cached))) {
+          if (touches >= touches_max) {
+            if (take(id, seen, to)) return id;
+          } else if (++touches; swap(id, seen, seen.to(phase::cached))) {
             sync_leaf(id);
             break;
           }

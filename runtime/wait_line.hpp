@@ -19,9 +19,14 @@ class wait_line {
 
   /// Takes a ticket; false when all places are taken.
   bool join(std::uint32_t units, deadline until, std::uint64_t& ticket) noexcept {
-    ticket = next_.load_acquire();
     for (;;) {
-      if (ticket - serving_.load_acquire() >= places) return false;
+      // In this order, so that the difference is never negative.
+      const std::uint64_t serving = serving_.load_acquire();
+      ticket = next_.load_acquire();
+      if (ticket - serving >= places) {
+        if (serving_.load_acquire() != serving) continue;
+        return false;
+      }
       if (next_.cas_acq_rel(ticket, ticket + 1)) break;
     }
     cell& c = cells_[ticket % places];
@@ -43,9 +48,12 @@ class wait_line {
     return serving_.load_acquire() > ticket;
   }
 
-  /// Ends this ticket's turn. A waiter that gives up before its turn does so because its deadline
-  /// has passed, and is skipped for that reason.
-  void leave(std::uint64_t ticket) noexcept {
+  /// Ends this ticket's turn, or its waiting: `until` is the deadline that it joined with.
+  void leave(std::uint64_t ticket, deadline until) noexcept {
+    // Out of turn: past its deadline from now on, so that others skip it. By CAS, for once others
+    // have skipped it the cell may be a later ticket's.
+    std::int64_t mine = until.time_since_epoch().count();
+    cells_[ticket % places].until_ns.cas_acq_rel(mine, 0);
     std::uint64_t turn = ticket;
     serving_.cas_acq_rel(turn, ticket + 1);
   }

@@ -111,7 +111,7 @@ TEST(Admit, SlotsRestoreCanBeCancelledAndTheUnitsStay) {
   std::array<unit_id, 5> units{};
   ticket restored;
   ASSERT_TRUE(rig.rt->admit(prefix, 1, 5, units, 0, restored).ok());
-  EXPECT_EQ(rig.rt->release_slot(5, 0), 1U);
+  EXPECT_EQ(*rig.rt->release_slot(5, 0), 1U);
   EXPECT_EQ(restored.code(), status::cancelled);
   rig.expect_ledger(5);
   for (std::size_t i = units.size(); i-- > 0;) EXPECT_TRUE(rig.rt->own_pool()->free(units[i]).ok());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/order.hpp"
+#include "runtime/wait_line.hpp"
 
 namespace cairn {
 namespace {
@@ -220,6 +221,55 @@ TEST(Catalog, ACorruptImageIsForgotten) {
   f.finish(*f.records->begin_restore(key(1), 0), status::corrupt);
   EXPECT_FALSE(f.records->contains(key(1)));
   EXPECT_EQ(f.pool->free_units(), 3U);
+}
+
+TEST(Catalog, ACorruptImageIsForgottenWhateverElseFailedFirst) {
+  for (const status other : {status::failed, status::device_lost, status::timed_out})
+    for (const bool corrupt_first : {false, true}) {
+      fixture f(3, 2);
+      const copy_op store = f.begin(1);
+      f.finish(store, status::ok, 0);
+      f.finish(store, status::ok, 1);
+      const copy_op restore = *f.records->begin_restore(key(1), 0);
+      f.finish(restore, corrupt_first ? status::corrupt : other, 0);
+      f.finish(restore, corrupt_first ? other : status::corrupt, 1);
+      EXPECT_FALSE(f.records->contains(key(1))) << to_string(other);
+    }
+}
+
+TEST(Catalog, WhatIsNoWayToEndIsAFailure) {
+  for (const status odd : {status::pending, static_cast<status>(200)}) {
+    fixture f(3);
+    EXPECT_EQ(f.finish(f.begin(1), odd).code, status::failed);
+    EXPECT_FALSE(f.records->contains(key(1)));
+  }
+}
+
+TEST(Catalog, IdsOutOfRangeChangeNothing) {
+  fixture f(3);
+  f.store(1);
+  const op_id far{1000000, 1};
+  f.records->observe(far);
+  f.records->unobserve(far);
+  f.records->submitted(far);
+  EXPECT_FALSE(f.records->take(far));
+  EXPECT_FALSE(f.records->cancel(far));
+  EXPECT_EQ(f.records->op_status(far), status::stale);
+  EXPECT_EQ(f.records->lose_rank(7), 0U);
+  EXPECT_TRUE(f.records->contains(key(1)));
+  EXPECT_EQ(f.records->epoch(), 0U);
+}
+
+TEST(Catalog, AnUnprovenCopyKeepsWhatItMayTouchHoweverItEnded) {
+  fixture f(6, 2);
+  f.finish(f.begin(9), status::ok, 0);
+  const copy_op store = f.begin(1);
+  completion lost = f.report(store, status::device_lost, 0);
+  lost.unproven = true;
+  EXPECT_TRUE(f.records->finish(lost).counted);
+  EXPECT_EQ(f.finish(store, status::failed, 1).code, status::device_lost);
+  EXPECT_EQ(f.records->counts().quarantine_units, 3U);
+  EXPECT_EQ(f.pool->free_units(), 0U);
 }
 
 TEST(Catalog, ATimedOutCopyKeepsWhatItMayTouch) {
@@ -493,6 +543,43 @@ TEST(Catalog, AfterCloseNothingBeginsAndWhatIsInFlightEnds) {
   std::vector<unit_id> units(1);
   EXPECT_EQ(f.records->allocate(units).code(), status::closed);
   EXPECT_TRUE(f.finish(op).ended);
+}
+
+TEST(WaitLine, AWaiterThatLeavesOutOfTurnHoldsNobodyUp) {
+  detail::wait_line line;
+  const deadline now = clock::now();
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  ASSERT_TRUE(line.join(3, now + 1h, first));
+  ASSERT_TRUE(line.join(5, now + 2h, second));
+  EXPECT_EQ(line.demand(now), 3U);
+  EXPECT_FALSE(line.first(second, now));
+  line.leave(second, now + 2h);
+  line.leave(first, now + 1h);
+  EXPECT_EQ(line.demand(now), 0U);
+  EXPECT_TRUE(line.empty());
+}
+
+TEST(WaitLine, AnExpiredWaiterIsPassed) {
+  detail::wait_line line;
+  const deadline now = clock::now();
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  ASSERT_TRUE(line.join(3, now + 1s, first));
+  ASSERT_TRUE(line.join(5, now + 1h, second));
+  EXPECT_TRUE(line.first(second, now + 2s));
+  EXPECT_TRUE(line.passed(first));
+  EXPECT_EQ(line.demand(now + 2s), 5U);
+  line.leave(second, now + 1h);
+}
+
+TEST(WaitLine, PlacesAreLimited) {
+  detail::wait_line line;
+  const deadline until = clock::now() + 1h;
+  std::uint64_t ticket = 0;
+  for (std::uint32_t i = 0; i < detail::wait_line::places; ++i)
+    ASSERT_TRUE(line.join(1, until, ticket));
+  EXPECT_FALSE(line.join(1, until, ticket));
 }
 
 TEST(Catalog, WaitReserveServesOrSaysThatItTimedOut) {

@@ -125,7 +125,8 @@ TEST_F(Index, WordsKeepTheirFields) {
   EXPECT_EQ(h.first.life, first.life);
   EXPECT_TRUE(h.first.last);
   EXPECT_EQ(h.version, 0xffff);
-  EXPECT_EQ(h.next_version(), 0);
+  const head_word last_of_period{first, 0xfffe};
+  EXPECT_EQ(last_of_period.next_version(), 0) << "a period that shares no factor with the lives'";
   const link_word link{edge{}, 0x7fff, true};
   EXPECT_EQ(link.next_life(), 0);
   const link_word l = link_word::unpack(edge::replace(link.pack(), first));

@@ -104,6 +104,7 @@ class catalog {
     if (!reported.ranks.insert(rank).second) return {};
     reported.taken = true;
     if (reported.code == status::ok) reported.code = code;
+    if (code == status::corrupt) reported.corrupt = true;
     if (reported.ranks.size() < config_.ranks) return {true, false, status::pending, reported.kind};
     op ended = reported;
     ops_.erase(found);
@@ -222,6 +223,7 @@ class catalog {
     bool taken = false;
     std::set<std::uint32_t> ranks;  // that have reported
     status code = status::ok;       // the first failure
+    bool corrupt = false;           // some rank found the bytes wrong
   };
 
   static std::uint64_t owner_of(record_id id) { return (std::uint64_t{1} << 63) + id; }
@@ -286,7 +288,7 @@ class catalog {
     return reasons;
   }
   std::uint64_t begin_op(copy_kind kind, record_id id, slot_id slot) {
-    ops_[++ops_begun_] = {kind, id, slot, false, {}, status::ok};
+    ops_[++ops_begun_] = {kind, id, slot, false, {}, status::ok, false};
     return ops_begun_;
   }
   std::uint32_t cancel_all(copy_kind kind, slot_id slot) {
@@ -302,7 +304,7 @@ class catalog {
       end_store(ended.record, ended.code == status::ok);
     } else {
       // An image that does not match its checksum is of no use to anyone.
-      if (ended.code == status::corrupt && records_[ended.record].state == record_state::ready)
+      if (ended.corrupt && records_[ended.record].state == record_state::ready)
         remove_from_view(ended.record);
       drop_restore_pin(ended.record);
     }

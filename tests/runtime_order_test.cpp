@@ -86,7 +86,7 @@ TEST(Slots, ReleaseCancelsWhatIsQueuedForTheSlotOnly) {
   auto store = rig.rt->store(key_of(2), 2, 0);
   auto other = rig.rt->store(key_of(3), 4, 0);
   ASSERT_TRUE(restore.ok() && store.ok() && other.ok());
-  EXPECT_EQ(rig.rt->release_slot(2, 0), 2U);
+  EXPECT_EQ(*rig.rt->release_slot(2, 0), 2U);
   EXPECT_EQ(restore->code(), status::cancelled);
   EXPECT_EQ(store->code(), status::cancelled);
   EXPECT_EQ(other->code(), status::pending);
@@ -95,13 +95,32 @@ TEST(Slots, ReleaseCancelsWhatIsQueuedForTheSlotOnly) {
   rig.expect_ledger(0);
 }
 
+TEST(Slots, ARefusedReleaseChangesNothing) {
+  runtime_rig rig;
+  rig.keep(1);
+  auto queued = rig.rt->restore(key_of(1), 2, 0);
+  ASSERT_TRUE(queued.ok());
+  rig.devices.faulty(0).capture = true;  // the position of the stream cannot be had
+  EXPECT_EQ(rig.rt->release_slot(2, 0).code(), status::busy);
+  EXPECT_EQ(queued->code(), status::pending);
+  rig.devices.faulty(0).capture = false;
+  EXPECT_EQ(*rig.rt->release_slot(2, 0), 1U);
+}
+
+TEST(Runtime, AfterCloseNoStreamIsTouched) {
+  runtime_rig rig;
+  EXPECT_EQ(rig.rt->close(clock::now()), status::ok);
+  EXPECT_EQ(rig.rt->release_slot(2, 0).code(), status::closed);
+  EXPECT_EQ(rig.rt->mark(0).code(), status::closed);
+}
+
 TEST(Slots, NextTenantsCopyRunsBehindTheComputeOfTheRelease) {
   runtime_rig rig;
   rig.keep(1);
   // The old tenant's last kernel, on compute stream 1, still writes the slot.
   std::function<void()> late = [&] { rig.write(2, 50); };
   rig.enqueue(0, 1, late);
-  EXPECT_EQ(rig.rt->release_slot(2, 1), 0U);
+  EXPECT_EQ(*rig.rt->release_slot(2, 1), 0U);
   auto restored = rig.rt->restore(key_of(1), 2, 0);  // the new tenant computes on stream 0
   ASSERT_TRUE(restored.ok());
   // Everything but compute stream 1 runs.

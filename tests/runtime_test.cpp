@@ -69,7 +69,7 @@ TEST(Runtime, RefusesImpossibleCallsWithAReason) {
   EXPECT_EQ(rig.rt->restore(key_of(1), 0, 0).code(), status::not_found);
   EXPECT_EQ(rig.rt->mark(2).code(), status::invalid);
   EXPECT_EQ(rig.rt->attach(1, 0, rig.compute(0, 0)).code(), status::invalid);
-  EXPECT_EQ(rig.rt->release_slot(8, 0), 0U);
+  EXPECT_EQ(rig.rt->release_slot(8, 0).code(), status::invalid);
   EXPECT_EQ(rig.rt->order_after(0, ticket(), clock::now()), status::invalid);
   const auto first = rig.rt->store(key_of(1), 0, 0);
   ASSERT_TRUE(first.ok());
@@ -269,7 +269,7 @@ TEST(HotPaths, AllocateNothingOnceAThreadHasMadeItsFirstCalls) {
       EXPECT_EQ(rig.rt->drain_boundaries(1), 1U);
       EXPECT_EQ(rig.rt->store(key_of(1), 0, 0).code(), status::duplicate);
       EXPECT_EQ(rig.rt->restore(key_of(99), 0, 0).code(), status::not_found);
-      EXPECT_EQ(rig.rt->release_slot(2, 0), 1U);
+      EXPECT_EQ(*rig.rt->release_slot(2, 0), 1U);
       EXPECT_TRUE(stored->cancel());
     }
     const std::uint64_t kept = allocations_of_this_thread();

@@ -226,7 +226,8 @@ void cairn_engine::release(run_id, slot_id slot, std::span<const unit_id> units,
   }
   expect(runtime_->sequences().forget(slot), "forget");
   expect(runtime_->sequences().set_slot(slot, no_slot), "set_slot");
-  runtime_->release_slot(slot, 0);
+  if (auto released = runtime_->release_slot(slot, 0); !released)
+    give_up("release_slot", released.why());
   restores_[slot] = ticket();
   auto fence = runtime_->mark(0);
   if (!fence) give_up("mark", fence.why());

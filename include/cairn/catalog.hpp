@@ -51,7 +51,7 @@ struct catalog_options {
   std::uint32_t slots = 0;         ///< slot ids are below this
   std::uint32_t max_ops = 4096;    ///< operations in flight or observed
   std::uint32_t max_pins = 1024;   ///< bare pins at once
-  std::uint32_t max_threads = 64;  ///< threads inside begin_store at once
+  std::uint32_t max_threads = 64;  ///< threads inside the catalog's calls at once
   bool staged = false;  ///< an op cannot be cancelled before `submitted` was called for it
   std::unique_ptr<eviction_policy> policy;  ///< null: make_lru_policy()
 };
@@ -68,7 +68,7 @@ struct pin {
 struct finish_outcome {
   bool counted = false;           ///< false: unknown, stale or repeated completion; nothing changed
   bool ended = false;             ///< true: this was the last rank; the op is over
-  status code = status::pending;  ///< when ended: ok, or the first failure
+  status code = status::pending;  ///< when ended: ok, or the first failure (timed_out outranks it)
   copy_kind kind = copy_kind::store;
 };
 
@@ -92,15 +92,17 @@ struct catalog_counts {
 
 /// Checkpoints by key.
 ///
-/// Thread-safety: any thread, any function. Progress: `lookup`, `contains*` and `pin_key` are
+/// Thread-safety: any thread, any function. Progress: `lookup` and `contains*` are
 /// wait-free apart from a bounded probe; `begin_*`, `finish`, `forget`, `cancel*`, `take`,
 /// `release_pin`, `allocate`, `ensure_free_units`, `admit` are lock-free; functions named
 /// wait block, until their deadline at the latest. `clear`, `lose_rank`, `expire` and `counts`
 /// visit every record, op or pin: they are lock-free, and for rare use. No function allocates.
 ///
-/// Exact (equal to a sequential cache) when calls do not overlap. While calls overlap, two
-/// answers are advice: has_available_units, and `duplicate` for a key whose store is being
-/// refused for lack of room at that moment.
+/// Exact (equal to a sequential cache) when calls do not overlap. While calls overlap, each answer
+/// is safe (no unit has two holders, no key two READY records, no failure looks like a success),
+/// but refusals and has_available_units are advice: a call that is held up half-way may keep
+/// units, a key or a limit to itself for that long, and another may be told no_room, duplicate or
+/// limit for it.
 class catalog {
  public:
   /// Refuses an invalid layout, ranks outside 1..max_ranks, no slots, limits of 0 or above
@@ -150,7 +152,7 @@ class catalog {
   std::uint32_t cancel_stores(slot_id slot) noexcept;
   /// A rank is done with an op. Each rank counts once; the last one publishes the record,
   /// drops the pin or, after any failure, unwinds. A failed restore forgets nothing unless
-  /// its status is `corrupt`.
+  /// its status is `corrupt`. After an unproven completion the op's units, or its pin, are kept.
   finish_outcome finish(const completion& what) noexcept;
 
   // ---- observing ops (tickets) ----------------------------------------------------
@@ -185,8 +187,9 @@ class catalog {
   /// Live KV units, evicting if need be; all or nothing.
   result<void> allocate(std::span<unit_id> out) noexcept;
   /// Fair reservation, first come first served. Until its deadline, stores, allocations and
-  /// admissions of others through this catalog take only what exceeds the demand of the first
-  /// waiter; calls on the pool itself are not held back. Errors: timed_out, limit (64 callers wait
+  /// admissions of others through this catalog that begin later take only what exceeds the demand
+  /// of the first waiter (two that overlap may each count on the same excess); calls on the pool
+  /// itself are not held back. Errors: timed_out, limit (64 callers wait
   /// already), no_room (more than the pool can ever give), closed.
   result<void> wait_reserve(std::span<unit_id> out, owner_id owner, deadline until) noexcept;
   /// One step: claims the KV of the longest prefix of `keys` that ends at a READY boundary,
@@ -208,6 +211,9 @@ class catalog {
 
   // ---- ranks and the end ----------------------------------------------------------
   [[nodiscard]] std::uint32_t epoch() const noexcept;
+  /// A shard of every record is lost: advances the epoch and forgets all. Ops in flight must
+  /// still be reported by every rank.
+  void advance_epoch() noexcept;
   /// The rank is gone and proven idle: its outstanding ops fail, the epoch advances, and every
   /// record is forgotten, for a shard of it is lost. Returns how many ops it failed; the rank's
   /// share of an op that begins at the same time must still be reported through finish.

@@ -35,7 +35,9 @@ struct runtime_options {
   std::uint32_t restore_streams = 1;
   std::uint32_t max_batch = 64;
   completion_mode completions = completion_mode::immediate;
-  bool threaded = true;                     ///< false: `pump` runs the copiers
+  /// False: there are no copy threads; pump, and any call that waits, runs the copiers, and only
+  /// one thread at a time may be in such a call.
+  bool threaded = true;
   std::unique_ptr<eviction_policy> policy;  ///< null: least recently used
   trace_sink* trace = nullptr;
   unit_source* pool = nullptr;  ///< the engine's own pool; null: a unit_pool of the runtime's
@@ -89,16 +91,19 @@ struct runtime_latencies {
 /// which stream it is there. A call that names one captures its position at that moment.
 ///
 /// A rank whose device is lost fails what is outstanding on it and refuses more; the first time
-/// that shows, the catalog is told (catalog::lose_rank), since no record has all its shards.
+/// that shows, the catalog is told (catalog::advance_epoch), since no record has all its
+/// shards any more.
 class runtime {
  public:
   /// The backend must have a device per rank and outlive the runtime.
   static result<std::unique_ptr<runtime>> open(runtime_options opts, backend& devices);
-  /// Closes with a deadline of now.
+  /// Closes with a deadline of now, then waits for the copies that the devices run already: they
+  /// wait for compute in their turn. Attached streams must still be there.
   ~runtime();
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
+  /// Names the engine's stream on this rank; before use. It must outlive the runtime.
   result<void> attach(rank_id rank, std::uint32_t compute_stream, stream& which);
 
   /// Copies `slot`, as compute stream `compute` leaves it at this point, under `key`. The next
@@ -123,8 +128,11 @@ class runtime {
   status order_after_slot(std::uint32_t compute, slot_id slot, deadline until) noexcept;
   /// The slot changes hands (abort, preemption, end): cancels what is queued for it. Its next
   /// tenant's copies run behind what already runs and behind compute stream `compute` as of
-  /// now; order the next tenant's compute with order_after_slot. Returns how many were cancelled.
-  std::uint32_t release_slot(slot_id slot, std::uint32_t compute) noexcept;
+  /// now; order the next tenant's compute with order_after_slot. Returns how many were
+  /// cancelled. Errors, with nothing changed: invalid; busy (the stream is capturing) and
+  /// queue_full (the stream holds all it can), after which the slot must not be handed on.
+  /// When the device is lost, cancels and answers device_lost.
+  result<std::uint32_t> release_slot(slot_id slot, std::uint32_t compute) noexcept;
 
   /// completion_mode::settled: waits until every accepted op has been reported by every rank,
   /// then applies the completions in begin order. timed_out: applies nothing; busy: another
