@@ -114,6 +114,7 @@ result<std::unique_ptr<runtime>> runtime::open(runtime_options opts, backend& de
   per_rank.threaded = opts.threaded;
   per_rank.trace = opts.trace;
   per_rank.on_take = &state::on_take;
+  per_rank.on_cancelled = &state::on_cancelled;
   per_rank.on_completion = &state::on_completion;
   per_rank.context = made.get();
   for (rank_id r = 0; r < opts.ranks.size(); ++r) {

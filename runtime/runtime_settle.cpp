@@ -15,6 +15,11 @@ bool runtime::state::on_take(void* self, op_id op) {
   return false;
 }
 
+bool runtime::state::on_cancelled(void* self, op_id op) {
+  // An op that waits for its device is pending, unless a cancel or a lost rank ended it.
+  return static_cast<state*>(self)->records->op_status(op) != status::pending;
+}
+
 void runtime::state::lose(rank_id rank) noexcept {
   // Relaxed: the catalog orders what it does by its own words. The rank's copier reports its ops
   // itself, for it alone knows which copies may still touch memory.

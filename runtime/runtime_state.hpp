@@ -65,11 +65,14 @@ struct runtime::state {
   /// Numbers an op that has begun and hands it to every rank. Cannot fail.
   void hand_over(copy_op& op, fence_token token, std::int64_t begin_ns) noexcept;
   void raise_slot_fence(slot_id slot, fence_token token) noexcept;
+  /// Cancelled ops wait for nothing more.
+  void drop_cancelled() noexcept;
 
   // ---- completions (runtime_settle.cpp) --------------------------------------------
   /// Tells the catalog, the first time: no record has all its shards any more.
   void lose(rank_id rank) noexcept;
   static bool on_take(void* self, op_id op);
+  static bool on_cancelled(void* self, op_id op);
   static void on_completion(void* self, const completion& what);
   void apply(const completion& what, std::int64_t begin_ns) noexcept;
   /// Applies what is held in begin order; false when somebody else is at it, who will then look

@@ -104,7 +104,7 @@ result<ticket> runtime::store(const checkpoint_key& key, slot_id slot, std::uint
   if (!token) return token.why();
   auto op = s.submit_store({key, slot, hint}, *token, begin_ns, true);
   if (!op) return op.why();
-  return ticket(s.records.get(), *op);
+  return ticket(this, *op);
 }
 
 result<ticket> runtime::restore(const checkpoint_key& key, slot_id slot, std::uint32_t compute) {
@@ -122,7 +122,7 @@ result<ticket> runtime::restore(const checkpoint_key& key, slot_id slot, std::ui
     return op.why();
   }
   s.records->observe(op->header.op);
-  ticket made(s.records.get(), op->header.op);
+  ticket made(this, op->header.op);
   s.hand_over(*op, *token, begin_ns);
   return made;
 }
@@ -146,7 +146,7 @@ result<admission> runtime::admit(std::span<const checkpoint_key> keys, std::uint
     return held;
   }
   s.records->observe(held->restore->header.op);
-  restored = ticket(s.records.get(), held->restore->header.op);
+  restored = ticket(this, held->restore->header.op);
   s.hand_over(*held->restore, *token, begin_ns);
   return held;
 }
@@ -178,6 +178,16 @@ std::uint32_t runtime::drain_boundaries(std::uint32_t compute) noexcept {
       &drained);
 }
 
+void runtime::state::drop_cancelled() noexcept {
+  for (auto& c : copiers) c->drop_cancelled();
+}
+
+bool runtime::cancel(op_id op) noexcept {
+  if (!state_->records->cancel(op)) return false;
+  state_->drop_cancelled();
+  return true;
+}
+
 result<fence_token> runtime::mark(std::uint32_t compute) noexcept {
   const detail::flight_guard guard(state_->flight);
   if (!guard.inside()) return error(status::closed, "the runtime is closed");
@@ -195,6 +205,7 @@ result<std::uint32_t> runtime::release_slot(slot_id slot, std::uint32_t compute)
   if (!token && token.code() != status::device_lost) return token.why();
   if (token) s.raise_slot_fence(slot, *token);
   const std::uint32_t cancelled = s.records->cancel_restores(slot) + s.records->cancel_stores(slot);
+  if (cancelled > 0) s.drop_cancelled();
   if (!token) return token.why();
   return cancelled;
 }

@@ -1,35 +1,34 @@
-// Tickets: an op that its catalog keeps readable for as long as the ticket lives. They know
-// neither copiers nor the runtime.
+// Tickets: an op that its runtime's catalog keeps readable for as long as the ticket lives.
 #include <cairn/runtime.hpp>
 #include <utility>
 
 namespace cairn {
 
 ticket::ticket(ticket&& other) noexcept
-    : catalog_(std::exchange(other.catalog_, nullptr)), op_(std::exchange(other.op_, {})) {}
+    : owner_(std::exchange(other.owner_, nullptr)), op_(std::exchange(other.op_, {})) {}
 
 ticket& ticket::operator=(ticket&& other) noexcept {
   if (this == &other) return *this;
-  if (catalog_ != nullptr) catalog_->unobserve(op_);
-  catalog_ = std::exchange(other.catalog_, nullptr);
+  if (owner_ != nullptr) owner_->records().unobserve(op_);
+  owner_ = std::exchange(other.owner_, nullptr);
   op_ = std::exchange(other.op_, {});
   return *this;
 }
 
 ticket::~ticket() {
-  if (catalog_ != nullptr) catalog_->unobserve(op_);
+  if (owner_ != nullptr) owner_->records().unobserve(op_);
 }
 
 status ticket::code() const noexcept {
-  return catalog_ != nullptr ? catalog_->op_status(op_) : status::stale;
+  return owner_ != nullptr ? owner_->records().op_status(op_) : status::stale;
 }
 
 status ticket::wait(deadline until) const noexcept {
-  return catalog_ != nullptr ? catalog_->wait(op_, until) : status::stale;
+  return owner_ != nullptr ? owner_->records().wait(op_, until) : status::stale;
 }
 
 bool ticket::cancel() noexcept {
-  return catalog_ != nullptr && catalog_->cancel(op_);
+  return owner_ != nullptr && owner_->cancel(op_);
 }
 
 }  // namespace cairn

@@ -95,6 +95,19 @@ TEST(Slots, ReleaseCancelsWhatIsQueuedForTheSlotOnly) {
   rig.expect_ledger(0);
 }
 
+TEST(Slots, ACancelledOpIsOverWithoutAStream) {
+  runtime_rig rig;
+  rig.keep(1);
+  auto cancelled = rig.rt->restore(key_of(1), 3, 0);
+  ASSERT_TRUE(cancelled.ok());
+  EXPECT_EQ(rig.rt->drain(clock::now()), status::timed_out);
+  EXPECT_TRUE(cancelled->cancel());
+  for (bool any = true; any;) any = rig.rt->pump();  // the devices run nothing
+  EXPECT_EQ(rig.rt->order_after(0, *cancelled, clock::now()), status::ok);
+  EXPECT_EQ(rig.rt->order_after_slot(0, 3, clock::now()), status::ok);
+  EXPECT_EQ(rig.rt->rank(0).outstanding(), 0U);
+}
+
 TEST(Slots, ARefusedReleaseChangesNothing) {
   runtime_rig rig;
   rig.keep(1);

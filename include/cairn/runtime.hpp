@@ -54,7 +54,7 @@ class ticket {
   ticket& operator=(ticket&& other) noexcept;
   ~ticket();
 
-  [[nodiscard]] bool valid() const noexcept { return catalog_ != nullptr; }
+  [[nodiscard]] bool valid() const noexcept { return owner_ != nullptr; }
   [[nodiscard]] op_id op() const noexcept { return op_; }
   /// pending, or how the op ended. `ok`: the image is in its units (READY), or in its slot.
   [[nodiscard]] status code() const noexcept;
@@ -65,8 +65,8 @@ class ticket {
 
  private:
   friend class runtime;
-  ticket(catalog* owner, op_id op) noexcept : catalog_(owner), op_(op) {}
-  catalog* catalog_ = nullptr;
+  ticket(runtime* owner, op_id op) noexcept : owner_(owner), op_(op) {}
+  runtime* owner_ = nullptr;
   op_id op_;
 };
 
@@ -156,7 +156,9 @@ class runtime {
   [[nodiscard]] const runtime_latencies& latencies() const noexcept;
 
  private:
+  friend class ticket;
   struct state;
+  bool cancel(op_id op) noexcept;
   explicit runtime(std::unique_ptr<state> s) noexcept;
   std::unique_ptr<state> state_;
 };
