@@ -32,6 +32,8 @@ struct coordinator::state {
     return was_pending || was_kept;
   }
   void count(status refused) noexcept;
+  /// What a drain does with one boundary that it has taken.
+  bool start(const detail::pending_table::item& due, store_function store, void* context) noexcept;
 
   catalog& records;
   detail::pending_table pending;
@@ -48,9 +50,22 @@ void coordinator::state::count(status refused) noexcept {
       return records.count_drop(drop_reason::closed);
     case status::queue_full:
       return records.count_drop(drop_reason::queue_full);
-    default:
+    case status::no_room:
+    case status::passed_over:
+    case status::limit:
       return records.count_drop(drop_reason::no_room);
+    default:
+      return records.count_drop(drop_reason::refused);
   }
+}
+
+bool coordinator::state::start(const detail::pending_table::item& due, store_function store,
+                               void* context) noexcept {
+  const slot_id slot = slots[due.sequence].load_relaxed();
+  if (slot == no_slot || records.contains_or_copying(due.key)) return false;
+  const status code = store(context, {due.sequence, due.key, slot, due.hint});
+  count(code);
+  return code == status::ok;
 }
 
 coordinator::coordinator(std::unique_ptr<state> s) noexcept : state_(std::move(s)) {}
@@ -116,16 +131,18 @@ std::uint32_t coordinator::drain(store_function store, void* context) noexcept {
   if (due.capacity() < state_->pending.sequences()) due.reserve(state_->pending.sequences());
   state_->pending.collect(due);
   std::uint32_t began = 0;
-  for (const auto& item : due) {
-    const slot_id slot = slot_of(item.sequence);
-    if (slot == no_slot || state_->records.contains_or_copying(item.key)) continue;
-    const status code = store(context, {item.sequence, item.key, slot, item.hint});
-    if (code == status::ok) ++began;
-    state_->count(code);
-  }
+  for (const auto& item : due)
+    if (state_->start(item, store, context)) ++began;
   due.clear();
   kept = std::move(due);
   return began;
+}
+
+bool coordinator::drain_sequence(sequence_id sequence, store_function store,
+                                 void* context) noexcept {
+  detail::pending_table::item due;
+  if (!state_->known(sequence) || !state_->pending.take(sequence, &due)) return false;
+  return state_->start(due, store, context);
 }
 
 bool coordinator::unindex(const checkpoint_key& key) noexcept {

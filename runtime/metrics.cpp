@@ -16,6 +16,8 @@ const char* to_string(drop_reason why) noexcept {
       return "queue_full";
     case drop_reason::closed:
       return "closed";
+    case drop_reason::refused:
+      return "refused";
     case drop_reason::count:
       break;
   }

@@ -74,11 +74,13 @@ pending_table::put_outcome pending_table::put(std::uint32_t sequence, const chec
   return put_outcome::replaced;
 }
 
-bool pending_table::take(std::uint32_t sequence) noexcept {
+bool pending_table::take(std::uint32_t sequence, item* out) noexcept {
   // (2) acq_rel: pairs with (1), to read the entry's key and to hand the entry on.
-  const word out{words_[sequence].raw.exchange_acq_rel(0)};
-  if (out.none()) return false;
-  release(out);
+  const word taken{words_[sequence].raw.exchange_acq_rel(0)};
+  if (taken.none()) return false;
+  const std::uint32_t e = taken.entry();
+  if (out != nullptr) *out = {taken.stamp(), sequence, entries_[e].hint.load_relaxed(), key_of(e)};
+  release(taken);
   return true;
 }
 
@@ -89,12 +91,8 @@ void pending_table::collect(std::vector<item>& out) noexcept {
     for (std::uint64_t set = bits_[w].exchange_acq_rel(0); set != 0; set &= set - 1) {
       const std::uint32_t sequence =
           w * bits_per_word + static_cast<std::uint32_t>(std::countr_zero(set));
-      // (2) again
-      const word taken{words_[sequence].raw.exchange_acq_rel(0)};
-      if (taken.none()) continue;
-      const std::uint32_t e = taken.entry();
-      out.push_back({taken.stamp(), sequence, entries_[e].hint.load_relaxed(), key_of(e)});
-      release(taken);
+      item taken;
+      if (take(sequence, &taken)) out.push_back(taken);
     }
   }
   // Ages, not stamps: the 40 bits wrap one day.

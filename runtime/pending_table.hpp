@@ -48,8 +48,8 @@ class pending_table {
 
   /// Files; `no_entry` when more threads are inside than were announced. Lock-free.
   put_outcome put(std::uint32_t sequence, const checkpoint_key& key, placement_hint hint) noexcept;
-  /// Takes the sequence's boundary away; false when there is none. Wait-free.
-  bool take(std::uint32_t sequence) noexcept;
+  /// Takes the sequence's boundary away, into `out` if given; false when there is none.
+  bool take(std::uint32_t sequence, item* out = nullptr) noexcept;
   /// Takes all boundaries, oldest first, into `out`, whose capacity holds all sequences.
   void collect(std::vector<item>& out) noexcept;
   /// Takes every boundary of `key` away; returns how many went. Constant time when there are

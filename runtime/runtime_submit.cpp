@@ -24,6 +24,9 @@ result<fence_token> runtime::state::mark(std::uint32_t compute) noexcept {
   for (rank_id r = 0; r < copiers.size(); ++r) {
     const status code = copiers[r]->mark(token);
     if (code == status::device_lost) lose(r);
+    if (code == status::invalid)
+      return error(code, "the compute stream is not attached on this rank (runtime::attach)", r,
+                   compute, compute);
     if (code != status::ok) return error(code, "a rank could not mark the compute stream");
   }
   return token;
@@ -194,18 +197,53 @@ result<fence_token> runtime::mark(std::uint32_t compute) noexcept {
   return state_->mark(compute);
 }
 
-result<std::uint32_t> runtime::release_slot(slot_id slot, std::uint32_t compute) noexcept {
+result<ticket> runtime::store_boundary(sequence_id sequence, std::uint32_t compute) noexcept {
   state& s = *state_;
   const detail::flight_guard guard(s.flight);
   if (!guard.inside()) return error(status::closed, "the runtime is closed");
-  if (auto checked = s.check(slot, compute); !checked) return checked.why();
+  const std::int64_t begin_ns = now_ns();
+  // The boundary was filed in this thread: this position covers the compute that reached it.
+  const auto token = s.mark(compute);
+  if (!token) return token.why();
+  struct context {
+    state& s;
+    fence_token token;
+    std::int64_t begin_ns;
+    result<op_id> op = error(status::not_found, "the sequence has no boundary to store");
+  } one{s, *token, begin_ns};
+  s.sequences->drain_sequence(
+      sequence,
+      [](void* opaque, const boundary& what) {
+        auto& c = *static_cast<context*>(opaque);
+        c.op = c.s.submit_store({what.key, what.slot, what.hint}, c.token, c.begin_ns, true);
+        return c.op.code();
+      },
+      &one);
+  if (!one.op) return one.op.why();
+  return ticket(this, *one.op);
+}
+
+result<std::uint32_t> runtime::release_slot(slot_id slot, std::uint32_t compute) noexcept {
+  return state_->hand_on(slot, compute, true);
+}
+
+result<std::uint32_t> runtime::finish_slot(slot_id slot, std::uint32_t compute) noexcept {
+  return state_->hand_on(slot, compute, false);
+}
+
+result<std::uint32_t> runtime::state::hand_on(slot_id slot, std::uint32_t compute,
+                                              bool cancel_stores) noexcept {
+  const detail::flight_guard guard(flight);
+  if (!guard.inside()) return error(status::closed, "the runtime is closed");
+  if (auto checked = check(slot, compute); !checked) return checked.why();
   // The fence first: a slot that is handed on without it would be overwritten by work of its
   // last tenant. Without a device there is no such work.
-  const auto token = s.mark(compute);
+  const auto token = mark(compute);
   if (!token && token.code() != status::device_lost) return token.why();
-  if (token) s.raise_slot_fence(slot, *token);
-  const std::uint32_t cancelled = s.records->cancel_restores(slot) + s.records->cancel_stores(slot);
-  if (cancelled > 0) s.drop_cancelled();
+  if (token) raise_slot_fence(slot, *token);
+  std::uint32_t cancelled = records->cancel_restores(slot);
+  if (cancel_stores) cancelled += records->cancel_stores(slot);
+  if (cancelled > 0) drop_cancelled();
   if (!token) return token.why();
   return cancelled;
 }

@@ -14,7 +14,7 @@ TEST(Fates, TotalsEveryReasonForADrop) {
   fate_counts fates;
   EXPECT_EQ(fates.dropped_total(), 0U);
   for (std::size_t i = 0; i < fates.dropped.size(); ++i) fates.dropped[i] = i + 1;
-  EXPECT_EQ(fates.dropped_total(), 10U);
+  EXPECT_EQ(fates.dropped_total(), 15U);
   EXPECT_STREQ(to_string(drop_reason::no_room), "no_room");
   EXPECT_STREQ(to_string(drop_reason::superseded), "superseded");
   EXPECT_STREQ(to_string(drop_reason::queue_full), "queue_full");

@@ -130,7 +130,7 @@ TEST(Ranks, LostDeviceFailsWhatIsOutAndRefusesMore) {
   ASSERT_TRUE(rig.rt->sequences().set_slot(0, 0).ok());
   ASSERT_TRUE(rig.rt->sequences().file(0, key_of(3)).ok());
   EXPECT_EQ(rig.rt->drain_boundaries(0), 0U);
-  EXPECT_EQ(rig.dropped(drop_reason::no_room), 1U);
+  EXPECT_EQ(rig.dropped(drop_reason::refused), 1U);
   EXPECT_TRUE(rig.rt->rank(0).try_room(copy_kind::store, 32)) << "refusals gave their room back";
   rig.rt->rank(0).give_room(copy_kind::store, 32);
   EXPECT_EQ(rig.rt->records().counts().ops, 1U) << "the ticket's";

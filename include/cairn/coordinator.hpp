@@ -29,9 +29,11 @@ struct coordinator_options {
 /// At most one pending boundary per sequence: a slot holds one state.
 ///
 /// The state that a boundary names is in the slot only until the sequence's next step overwrites
-/// it. So between filing a boundary and enqueuing that step a drain must have begun and ended:
-/// either the sequence's own thread drains, or it waits for the drain of another (a drain that
-/// is under way elsewhere may hold the boundary and not have submitted its store yet).
+/// it. So its store must have been submitted before that step is enqueued. With one draining
+/// thread: between filing and the step a drain has begun and ended. With several scheduling
+/// threads: each calls drain_sequence for its own sequences, and nobody calls drain; for a drain
+/// that is under way elsewhere may hold a boundary and not have submitted its store yet, and
+/// one's own drain then finds nothing.
 ///
 /// Thread-safety: any function by any thread. Progress: lock-free. No allocation once
 /// a thread has made its first drain.
@@ -62,6 +64,10 @@ class coordinator {
   /// refused counts as dropped, by reason (`duplicate` is not counted). Returns how many
   /// stores began.
   std::uint32_t drain(store_function store, void* context) noexcept;
+  /// The same for the pending boundary of one sequence: true when its store began. Called in the
+  /// sequence's own thread, and if nobody calls `drain`, no other thread ever holds a boundary of
+  /// the sequence: the way for an engine with several scheduling threads.
+  bool drain_sequence(sequence_id sequence, store_function store, void* context) noexcept;
 
   /// The key's KV is gone: drops pendings for it and forgets its checkpoint; counts one orphan
   /// if anything went. Returns whether it did.

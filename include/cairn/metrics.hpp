@@ -10,7 +10,14 @@
 namespace cairn {
 
 /// Why a boundary that the engine wanted was not kept.
-enum class drop_reason : std::uint8_t { no_room, superseded, queue_full, closed, count };
+enum class drop_reason : std::uint8_t {
+  no_room,     ///< no units, no victim, or a limit of the catalog
+  superseded,  ///< the sequence went on to another boundary
+  queue_full,
+  closed,
+  refused,  ///< a lost device, a slot out of range
+  count
+};
 [[nodiscard]] const char* to_string(drop_reason why) noexcept;
 
 /// The fates of checkpoints since opening.

@@ -58,7 +58,7 @@ class ticket {
   [[nodiscard]] op_id op() const noexcept { return op_; }
   /// pending, or how the op ended. `ok`: the image is in its units (READY), or in its slot.
   [[nodiscard]] status code() const noexcept;
-  /// Blocks until the op has ended or `until` (then pending).
+  /// Blocks until the op has ended or `until` (then pending). Neither pumps nor settles.
   status wait(deadline until) const noexcept;
   /// Ends an op that no device has taken; false when it is too late.
   bool cancel() noexcept;
@@ -117,22 +117,33 @@ class runtime {
   /// catalog::admit, with its restore submitted: `restored` is valid when resumed > 0.
   result<admission> admit(std::span<const checkpoint_key> keys, std::uint32_t fresh, slot_id slot,
                           std::span<unit_id> units, std::uint32_t compute, ticket& restored);
-  /// coordinator::drain into store; the tickets are dropped.
+  /// The store of the sequence's pending boundary, at compute stream `compute`'s position now
+  /// (coordinator::drain_sequence). Errors: not_found when none is pending, the sequence has no
+  /// slot, or the key is READY or COPYING; else as `store`, and the boundary counts as dropped.
+  result<ticket> store_boundary(sequence_id sequence, std::uint32_t compute) noexcept;
+  /// coordinator::drain into store; the tickets are dropped. All at the position of one compute
+  /// stream, taken after the boundaries were: only for sequences that compute on it, and while no
+  /// other thread drains (see coordinator).
   std::uint32_t drain_boundaries(std::uint32_t compute) noexcept;
 
   /// The position of compute stream `compute` now, on every rank: what to free units with.
   result<fence_token> mark(std::uint32_t compute) noexcept;
   /// Work enqueued on the compute stream after this call, on every rank, runs after the op.
   /// Order, not success. Errors: as copier::order_after.
-  status order_after(std::uint32_t compute, const ticket& op, deadline until) noexcept;
-  status order_after_slot(std::uint32_t compute, slot_id slot, deadline until) noexcept;
-  /// The slot changes hands (abort, preemption, end): cancels what is queued for it. Its next
+  [[nodiscard]] status order_after(std::uint32_t compute, const ticket& op,
+                                   deadline until) noexcept;
+  [[nodiscard]] status order_after_slot(std::uint32_t compute, slot_id slot,
+                                        deadline until) noexcept;
+  /// The slot changes hands (abort, preemption): cancels what is queued for it. Its next
   /// tenant's copies run behind what already runs and behind compute stream `compute` as of
   /// now; order the next tenant's compute with order_after_slot. Returns how many were
   /// cancelled. Errors, with nothing changed: invalid; busy (the stream is capturing) and
   /// queue_full (the stream holds all it can), after which the slot must not be handed on.
   /// When the device is lost, cancels and answers device_lost.
   result<std::uint32_t> release_slot(slot_id slot, std::uint32_t compute) noexcept;
+  /// The same at a normal end: cancels queued restores, lets queued stores go on. The next tenant's
+  /// compute must be ordered behind these by order_after_slot.
+  result<std::uint32_t> finish_slot(slot_id slot, std::uint32_t compute) noexcept;
 
   /// completion_mode::settled: waits until every accepted op has been reported by every rank,
   /// then applies the completions in begin order. timed_out: applies nothing; busy: another
