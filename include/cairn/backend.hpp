@@ -1,6 +1,6 @@
 // What a device can do for the copier: streams, events, memory, launch. Two factories exist,
-// host() and hip(); engines may decorate a device (tests inject faults so). Nothing here
-// knows keys, records or queues.
+// make_host_backend and make_hip_backend; engines may decorate a device (tests inject faults so).
+// Nothing here knows keys, records or queues.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,8 @@ struct copy_plan;  // runtime/copy_plan.hpp: spans and tiles of one layout
 enum class stream_priority : std::uint8_t { normal, high };
 enum class event_state : std::uint8_t { pending, fired, failed };
 
-/// Work that runs in order. Destroying it waits for what was enqueued.
+/// Work that runs in order. Destroying it waits for what was enqueued; in the host backend's
+/// manual mode it drops what has not run, and the events recorded there fail.
 class stream {
  public:
   virtual ~stream() = default;

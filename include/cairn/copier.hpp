@@ -26,7 +26,8 @@ struct copier_options {
   trace_sink* trace = nullptr;        ///< not owned
 
   /// Called in the copy thread when a rank is about to hand an op to the device; false: the
-  /// op was cancelled and is dropped without a completion. Null: always true.
+  /// op was cancelled and is dropped without a completion. Null: the submitter must have called
+  /// catalog::take before sending the op, else a cancel could give its units away under the copy.
   bool (*on_take)(void* context, op_id op) = nullptr;
   /// Called in the copy thread after `drop_cancelled`, for ops that wait: true when on_take
   /// would refuse the op. Decides nothing itself. Null: never.
@@ -56,7 +57,8 @@ struct stream_stats {
 /// Order. Ops with a slot_sequence run per slot in the order of these numbers, whatever the
 /// order of arrival; every number from 1 on must come, as an op or through `skip`. An op runs
 /// after the fences in its header and after earlier ops on its slot. Restores go before
-/// stores otherwise. Nothing else is ordered.
+/// stores otherwise. Nothing else is promised; but a batch waits for the fences of all its ops, and
+/// a stream runs one batch after another: an op behind a busy compute stream may hold up others.
 class copier {
  public:
   /// Refuses an invalid layout, memory whose regions or segments do not add up to it, null
@@ -93,7 +95,9 @@ class copier {
   /// queue_full, closed, device_lost. Unit ids that are not distinct are found by the copy
   /// thread and reported as `invalid`.
   result<void> submit(std::span<const copy_op> ops);
-  /// Passes a slot's sequence number that no op will bring.
+  /// Passes a slot's sequence number that no op will bring. A number that never comes, in either
+  /// way, keeps all later ops of its slot waiting, and nothing reports it: a gap shows only as a
+  /// drain or order_after* that times out.
   void skip(slot_id slot, std::uint64_t slot_sequence) noexcept;
   /// Ops were cancelled that may be waiting here: the copy thread's next pass drops those for which
   /// on_cancelled is true, as when on_take refuses them, without waiting for a stream to be free.
@@ -116,7 +120,8 @@ class copier {
   /// cancelled when never handed to the device, else timed_out and unproven. Returns timed_out when
   /// a copy may still touch memory, also one of a lost device. A copy thread that is inside a call
   /// of the device's cannot report: close waits for it up to two seconds beyond the deadline, then
-  /// returns timed_out and leaves the rest to be reported later. Idempotent; once only per copier.
+  /// returns timed_out and leaves the rest to be reported later. Idempotent; a later call answers
+  /// ok when what was unproven has ended meanwhile.
   status close(deadline until) noexcept;
   /// One pass of the copy thread's loop in the calling thread; true when it did anything.
   /// Only with threaded == false; one thread at a time. There, order_after*, drain and close

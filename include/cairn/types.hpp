@@ -36,6 +36,7 @@ using deadline = clock::time_point;
 // ---------------------------------------------------------------------------------------
 // Statuses and results
 
+/// No function answers a reserved one yet; `catalog::finish` heeds `corrupt` all the same.
 enum class status : std::uint8_t {
   ok,
   pending,      ///< accepted, not ended yet
@@ -51,8 +52,8 @@ enum class status : std::uint8_t {
   timed_out,    ///< the deadline passed; memory it may touch is still kept
   failed,       ///< a copy or launch failed
   device_lost,  ///< the device is gone
-  corrupt,      ///< the image's checksum does not match
-  poisoned,     ///< the slot's content is unknown after a failed restore
+  corrupt,      ///< reserved: the image's checksum does not match
+  poisoned,     ///< reserved: the slot's content is unknown after a failed restore
   stale,        ///< the handle's generation or the epoch has passed
   invalid,      ///< a caller's mistake; the message says what was expected and what came
   unsupported,  ///< this backend or build cannot do it
@@ -152,6 +153,8 @@ struct op_id {
 
 /// A position on compute stream `stream`, the same on every rank. Step 0 means "no fence".
 /// Each rank resolves it to its own event; a later step of one stream covers an earlier one.
+/// `runtime::mark` makes one; without a runtime the engine numbers the steps, from 1, and names
+/// each to every copier (`copier::mark`).
 struct fence_token {
   std::uint32_t stream = 0;
   std::uint64_t step = 0;
@@ -236,7 +239,8 @@ struct copy_op_header {
 static_assert(std::is_trivially_copyable_v<copy_op_header>);
 
 /// One operation: a header and a view of its unit ids. From the catalog, the view stays
-/// valid until the op has ended; from an op_buffer, as long as the buffer.
+/// valid until the op has ended (a cancel ends it too: take it before packing it); from an
+/// op_buffer, as long as the buffer.
 struct copy_op {
   copy_op_header header;
   std::span<const unit_id> units;

@@ -31,7 +31,8 @@ class unit_source {
   /// Replace one hook by another only while no call is under way; null takes it away.
   virtual void set_orphan_hook(orphan_hook hook, void* context) noexcept = 0;
 
-  /// Fills `out` with units held by `owner`, or changes nothing (no_room).
+  /// Fills `out` with units held by `owner`, or changes nothing (no_room). No units, or owner 0,
+  /// are `invalid`.
   virtual result<void> reserve(std::span<unit_id> out, owner_id owner) = 0;
   /// Gives back one whole reservation, in its order, once. Anything else is `invalid` and
   /// changes nothing.
@@ -42,10 +43,13 @@ class unit_source {
   virtual result<void> replace(std::span<const unit_id> given, owner_id giver,
                                std::span<unit_id> out, owner_id owner) = 0;
   /// Adds to `set`, for each of `ids`, the compute that must have passed before its bytes
-  /// may be overwritten.
+  /// may be overwritten: the fences of all shares freed so far. A store asks for itself
+  /// (catalog::begin_store). For units that `allocate` gave it the engine asks, unless all its
+  /// compute is on one stream, which orders itself.
   virtual void collect_fences(std::span<const unit_id> ids, fence_set& set) const noexcept = 0;
 
-  /// Live KV: fills `out` with units of one share each, or changes nothing (no_room).
+  /// Live KV: fills `out` with units of one share each, or changes nothing (no_room). Compute on
+  /// another stream may still read them: see collect_fences.
   virtual result<void> allocate(std::span<unit_id> out) = 0;
   /// The unit that the index names for `key`, live or cached; nothing is claimed.
   [[nodiscard]] virtual unit_id lookup(const checkpoint_key& key) const noexcept = 0;
@@ -58,7 +62,8 @@ class unit_source {
   /// One more share of the unit that the index names for `key`; no_unit when there is none,
   /// or when every free unit is spoken for.
   [[nodiscard]] virtual unit_id claim(const checkpoint_key& key) noexcept = 0;
-  /// One share less. `fence` is the last compute that used this share.
+  /// One share less. `fence` is the last compute that used this share: what overwrites the unit
+  /// runs behind it (see collect_fences). None: no compute that may still run used it.
   virtual result<void> free(unit_id id, fence_token fence = {}) = 0;
 };
 
@@ -132,7 +137,10 @@ class unit_pool final : public unit_source {
   result<void> free(unit_id id, fence_token fence = {}) override;
 
   /// The live unit bears content `key` from now on and the index names it. Another unit that
-  /// bore the key stays where it is, unnamed. A key that this unit bore before is dropped.
+  /// bore the key stays where it is, unnamed. A key that this unit bore before is dropped. From
+  /// here on any request may claim the unit, and no fence tells it who wrote: publish when the
+  /// compute that writes the unit is ordered before all that a claimer may enqueue (one compute
+  /// stream: when it is enqueued). Live units only; `busy` while another call publishes it.
   result<void> publish(unit_id id, const checkpoint_key& key);
   /// Drops every key; cached units become vacant, live ones stay. No hook is called.
   void clear_index() noexcept;
