@@ -22,7 +22,7 @@ enum class drop_reason : std::uint8_t {
 
 /// The fates of checkpoints since opening.
 struct fate_counts {
-  std::uint64_t kept = 0;  ///< counted when a store begins
+  std::uint64_t kept = 0;  ///< stores begun; those that failed or were cancelled are among them
   std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count)> dropped{};
   std::uint64_t evicted = 0;    ///< spent to make room
   std::uint64_t orphaned = 0;   ///< the key's KV was taken for other content
