@@ -76,8 +76,8 @@ class work_ring {
     cell& place = cells_[head_ % capacity_];
     const std::uint64_t next_free = 2 * (head_ / capacity_ + 1);
     ++head_;
-    done_.store_release(head_);            // (5) release: pairs with (6)
-    place.turn.store_release(next_free);   // (3) release: pairs with (1)
+    done_.store_release(head_);           // (5) release: pairs with (6)
+    place.turn.store_release(next_free);  // (3) release: pairs with (1)
   }
 
   /// Drops the front item without counting it, nor any later one, as over. Consumer only; the

@@ -38,13 +38,15 @@ TEST_P(CopierUnderLoad, EveryAcceptedOpIsReportedOnceAtShutdown) {
     std::vector<std::atomic<std::uint32_t>> accepted(1024);
     b.on_completion = [&](const completion& what) { reports[what.op.index].fetch_add(1); };
     std::atomic<std::uint32_t> refused{0};
+    std::atomic<std::uint32_t> done{0};  // submitters
     std::vector<copy_op> ops;
     for (std::uint32_t i = 0; i < threads * each_thread; ++i)
       // An image per slot: nothing else orders two ops on one image.
       ops.push_back(i % 3 == 0 ? b.restore(i % 12, i % 12) : b.store(i % 12, i % 12));
     together(threads + 1, [&](std::uint32_t t) {
       if (t == threads) {
-        while (b.get().outstanding() < 20 && refused.load() < 100) std::this_thread::yield();
+        while (b.get().outstanding() < 20 && refused.load() < 100 && done.load() < threads)
+          std::this_thread::yield();
         if (round < 4)
           (void)b.get().close(round < 2 ? now() : soon());
         else
@@ -70,6 +72,7 @@ TEST_P(CopierUnderLoad, EveryAcceptedOpIsReportedOnceAtShutdown) {
           refused.fetch_add(1);
         }
       }
+      done.fetch_add(1);
     });
     (void)b.get().close(soon());
     EXPECT_EQ(b.get().outstanding(), 0U);
