@@ -258,6 +258,47 @@ TEST(CatalogStress, OfManyStoresOfOneKeyExactlyOneBegins) {
   }
 }
 
+TEST(CatalogStress, WaitersAreServedInTurnWhileOthersStore) {
+  // Live units fill the pool but for one image; two threads wait for twelve units each while a
+  // third stores and frees. Whoever waits gets all it asked for, nobody holds part of it.
+  world w;
+  std::vector<unit_id> live(unit_count - per_image);
+  ASSERT_TRUE(w.records->allocate(live).ok());
+  std::atomic<int> served{0};
+  const test::yields yielding;
+  test::together(3, [&](std::uint32_t t) {
+    if (t < 2) {
+      for (int round = 0; round < test_steps(100); ++round) {
+        std::vector<unit_id> mine(12);
+        const owner_id owner = 1000 + t;
+        auto got = w.records->wait_reserve(mine, owner, clock::now() + 30s);
+        ASSERT_TRUE(got.ok()) << got.why().message();
+        for (unit_id id : mine) w.bytes.content[id] = 5000 + t;  // nobody else's meanwhile
+        for (unit_id id : mine) EXPECT_EQ(w.bytes.content[id], 5000 + t);
+        ASSERT_TRUE(w.pool->release(mine, owner).ok());
+      }
+      served.fetch_add(1);
+      return;
+    }
+    std::uint64_t n = 0;
+    while (served.load() < 2) {
+      if (!live.empty()) {
+        EXPECT_TRUE(w.pool->free(live.back()).ok());
+        live.pop_back();
+      }
+      auto op = w.records->begin_store(key(100 + n++ % 40), 0);
+      if (!op) continue;
+      for (unit_id id : op->units) w.bytes.content[id] = 1;
+      completion done;
+      done.op = op->header.op;
+      done.epoch = op->header.epoch;
+      EXPECT_TRUE(w.records->finish(done).ended);
+    }
+  });
+  EXPECT_EQ(served.load(), 2);
+  EXPECT_TRUE(w.records->ensure_free_units(unit_count).ok()) << "somebody holds units still";
+}
+
 TEST(CatalogStress, OneVictimAlwaysSufficesAStore) {
   // The pool is full of evictable images. However many threads store at once, none that evicts is
   // refused, and no store evicts more than one image.

@@ -95,6 +95,35 @@ TEST(Slots, ReleaseCancelsWhatIsQueuedForTheSlotOnly) {
   rig.expect_ledger(0);
 }
 
+TEST(Units, AStoreOverwritesThemBehindTheComputeOfTheirLastShare) {
+  // SPEC 6.4c: the only units were live KV of a request on compute stream 1, freed at a position
+  // that the stream has not reached; the store names compute stream 0.
+  runtime_rig rig({.units = 3});
+  std::array<unit_id, 3> units{};
+  ASSERT_TRUE(rig.rt->records().allocate(units).ok());
+  const std::vector<std::byte> before = rig.memory[0]->unit_area;
+  bool intact = false;
+  std::function<void()> late = [&] { intact = rig.memory[0]->unit_area == before; };
+  rig.enqueue(0, 1, late);
+  const auto reached = rig.rt->mark(1);
+  ASSERT_TRUE(reached.ok());
+  for (const unit_id each : units) ASSERT_TRUE(rig.rt->own_pool()->free(each, *reached).ok());
+  rig.write(0, 7);
+  auto stored = rig.rt->store(key_of(7), 0, 0);
+  ASSERT_TRUE(stored.ok());
+  // Everything but compute stream 1 runs.
+  for (bool any = true; any;) {
+    any = rig.rt->pump();
+    while (rig.devices.step(rig.compute(0, 0))) any = true;
+    for (std::uint32_t copies = 0; copies < 3; ++copies)
+      while (rig.devices.step(rig.copy_stream(0, copies))) any = true;
+  }
+  EXPECT_EQ(stored->code(), status::pending);
+  rig.run();
+  EXPECT_TRUE(intact) << "the store overwrote units that compute still read";
+  EXPECT_EQ(stored->code(), status::ok);
+}
+
 TEST(Slots, ANormalEndLetsQueuedStoresGoOn) {
   runtime_rig rig;
   rig.keep(1);

@@ -3,7 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
 #include <sstream>
+#include <string>
+#include <utility>
 
 #include "bench/replay/bad_input.hpp"
 #include "bench/replay/machine.hpp"
@@ -25,6 +30,8 @@ void check_range(const char* option, T value, T least, T most) {
 }
 
 void parse_place(replay_options& opts) {
+  if (opts.place.empty())
+    throw bad_input("--place: expected some of anchor, demand, ladder (or none), got nothing");
   opts.rules = {false, false, false, opts.interval_tokens};
   std::istringstream words(opts.place);
   std::string word;
@@ -65,6 +72,26 @@ void check_numbers(const replay_options& opts) {
   if (opts.policy != "lru") throw bad_input("--policy: expected lru, got " + opts.policy);
 }
 
+/// Outputs must not overwrite the trace, nor each other.
+void check_paths(const replay_options& opts) {
+  const std::pair<const char*, const std::string*> paths[] = {{"--trace", &opts.trace_path},
+                                                              {"--json", &opts.json_path},
+                                                              {"--timeline", &opts.timeline_path},
+                                                              {"--log-calls", &opts.calls_path}};
+  for (const auto& [name, path] : paths)
+    for (const auto& [other, same] : paths) {
+      if (path == same || path->empty() || same->empty()) continue;
+      std::error_code none;
+      const bool one_file = std::filesystem::exists(*path, none)
+                                ? std::filesystem::is_regular_file(*path, none) &&
+                                      std::filesystem::equivalent(*path, *same, none)
+                                : *path == *same;
+      if (one_file)
+        throw bad_input(std::string(name) + " and " + other + ": expected different files, got " +
+                        *path);
+    }
+}
+
 /// The pool must hold an image and at least one unit of KV; the machine must hold the pool.
 void check_room(const replay_options& opts) {
   const std::string image =
@@ -96,7 +123,10 @@ void add_options(CLI::App& app, replay_options& opts) {
   app.add_option("--requests", opts.workload.requests, "requests of the made workload");
   app.add_option("--seed", opts.workload.seed, "seed of the made workload")
       ->check([](const std::string& text) {
-        return text.starts_with('-') ? "expected a number from 0, got " + text : std::string();
+        std::uint64_t seed = 0;
+        const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), seed);
+        const bool whole = wrong == std::errc() && end == text.data() + text.size();
+        return whole ? std::string() : "expected a number from 0 to 2^64 - 1, got " + text;
       });
   app.add_option("--threads", opts.threads, "scheduling threads");
   app.add_option("--live", opts.live, "requests in flight");
@@ -153,6 +183,7 @@ bool parse_options(int argc, const char* const* argv, replay_options& into, std:
     throw bad_input(first_line(wrong.what()));
   }
   if (app.count("--slots") == 0) into.slots = into.live;
+  check_paths(into);
   check_numbers(into);
   parse_place(into);
   into.shape = find_geometry(into.geometry_name);

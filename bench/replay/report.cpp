@@ -195,12 +195,21 @@ void write_table(std::ostream& to, const replay_options& opts, const replay_figu
 void write_json(std::ostream& to, const replay_options& opts, const replay_figures& figures) {
   using json = nlohmann::ordered_json;
   const simulation_figures& run = figures.run;
+  // Streams of one device and direction together: which of two idle ones took a batch is a matter
+  // of time, and so is the number of batches; one thread's figures must repeat.
+  std::vector<stream_stats> by_direction;
+  for (const stream_stats& each : figures.streams) {
+    if (by_direction.empty() || by_direction.back().rank != each.rank ||
+        by_direction.back().kind != each.kind)
+      by_direction.push_back({.rank = each.rank, .kind = each.kind});
+    by_direction.back().images += each.images;
+    by_direction.back().bytes += each.bytes;
+    by_direction.back().busy_ns += each.busy_ns;
+  }
   json streams = json::array();
-  for (const stream_stats& each : figures.streams)
+  for (const stream_stats& each : by_direction)
     streams.push_back({{"device", each.rank},
-                       {"stream", each.stream},
                        {"direction", direction(each.kind)},
-                       {"batches", each.batches},
                        {"images", each.images},
                        {"bytes", each.bytes},
                        {"busy_seconds", static_cast<double>(each.busy_ns) * 1e-9},
@@ -261,7 +270,8 @@ void write_json(std::ostream& to, const replay_options& opts, const replay_figur
         {"units", figures.compute.units_verified},
         {"bytes", figures.compute.bytes_verified}}},
   };
-  to << out.dump(2) << '\n';
+  // A path need not be UTF-8.
+  to << out.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
 }
 
 }  // namespace cairn::replay
