@@ -98,9 +98,10 @@ result<void> catalog::state::acquire(std::uint64_t count, std::uint64_t withheld
 bool catalog::has_available_units(std::uint32_t count,
                                   const checkpoint_key* protect) const noexcept {
   const state& s = *state_;
+  // Records before units, as in could_have.
+  std::int64_t left = s.evictable.load_relaxed();
   const std::uint64_t free = s.pool.free_units();
   if (count <= free) return true;
-  std::int64_t left = s.evictable.load_relaxed();
   if (protect != nullptr) {
     record_word found;
     const std::uint32_t id = s.peek_key(
