@@ -3,22 +3,34 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace cairn::kernels {
 
-/// Copies `bytes` from one place to another that does not overlap it, at any alignment and
-/// length. What it wrote is visible to other threads only after `settle` in the same thread.
-using tile_copy = void (*)(std::byte* to, const std::byte* from, std::size_t bytes);
+/// A tile with its addresses: two places that do not overlap, at any alignment and length.
+struct placed_tile {
+  std::byte* to;
+  const std::byte* from;
+  std::size_t bytes;
+  std::uint64_t image_offset;  ///< of the first byte, in the image
+};
 
-struct tile_copy_variant {
+/// Copies tiles. What it wrote is visible to other threads only after `settle` in the same thread.
+using tiles_copy = void (*)(std::span<const placed_tile> tiles);
+
+/// The same, and returns what the tiles add to their image's checksum (kernels/checksum.hpp).
+using summing_tiles_copy = std::uint64_t (*)(std::span<const placed_tile> tiles);
+
+struct tiles_copy_variant {
   const char* name;
-  tile_copy copy;
+  tiles_copy copy;
+  summing_tiles_copy copy_and_sum;
 };
 
 /// The variants that this CPU can run, the best first; never empty. Under a sanitizer only
 /// those whose accesses it can see.
-[[nodiscard]] std::span<const tile_copy_variant> tile_copies() noexcept;
+[[nodiscard]] std::span<const tiles_copy_variant> tile_copies() noexcept;
 
 /// Orders the non-temporal stores of this thread before its later stores. A release store does
 /// not: each worker calls this before it reports a tile.

@@ -7,6 +7,8 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,14 @@ class host_memory final : public memory_block {
   static constexpr std::size_t large_page = std::size_t{2} << 20;
   std::align_val_t alignment_;
 };
+
+/// `which` as a Known, of which nothing is derived, or null. As dynamic_cast, which walks the bases
+/// of whatever it meets; this compares one name, on every call.
+template <class Known, class Base>
+const Known* exactly(const Base& which) noexcept {
+  static_assert(std::is_final_v<Known>);
+  return typeid(which) == typeid(Known) ? static_cast<const Known*>(&which) : nullptr;
+}
 
 status accepted(bool pushed) noexcept {
   return pushed ? status::ok : status::queue_full;
@@ -126,7 +136,7 @@ class host_device final : public device {
   status launch(stream& on, device_plan& plan, copy_kind kind, std::span<const copy_task> tasks,
                 batch_report* report) override {
     host_lane* const lane = ours(on);
-    const auto* const loaded = dynamic_cast<const host_plan*>(&plan);
+    const auto* const loaded = exactly<host_plan>(plan);
     if (lane == nullptr || loaded == nullptr || loaded->owner() != this) return status::invalid;
     return accepted(lane->copy(host_batch{loaded, tasks, report, kind}));
   }
@@ -142,12 +152,12 @@ class host_device final : public device {
  private:
   /// The lane of a stream of this device, or null.
   [[nodiscard]] host_lane* ours(const stream& which) const noexcept {
-    const auto* const known = dynamic_cast<const host_stream*>(&which);
+    const auto* const known = exactly<host_stream>(which);
     return known != nullptr && known->owner() == this ? &known->lane() : nullptr;
   }
   /// An event of any device of this backend, or null.
   [[nodiscard]] const host_event* ours(const event& which) const noexcept {
-    const auto* const known = dynamic_cast<const host_event*>(&which);
+    const auto* const known = exactly<host_event>(which);
     return known != nullptr && known->owner() == shared_.get() ? known : nullptr;
   }
 
@@ -169,7 +179,7 @@ class host_backend final : public backend {
 
   bool step() override { return shared_->step(); }
   bool step(stream& on) override {
-    const auto* const known = dynamic_cast<const host_stream*>(&on);
+    const auto* const known = exactly<host_stream>(on);
     return known != nullptr && known->shared() == shared_.get() && shared_->manual() &&
            known->lane().step();
   }

@@ -16,38 +16,44 @@ bitmap::bitmap(std::uint32_t capacity) : capacity_(capacity) {
 }
 
 void bitmap::put(std::uint32_t i) noexcept {
-  // (1) release: what the caller did to the member before, to the taker's (3) or (4).
-  level_[0][i / bits].fetch_or_release(bit_of(i));
-  raise(0, i / bits);
+  put(bit_run::of(i));
+}
+
+void bitmap::put(bit_run members) noexcept {
+  const std::uint32_t w = members.base / bits;
+  // (1) acq_rel: pairs with (3), (4), (6), (11). Releases what the caller did to the members
+  // before; acquires what a settler whose (6) is earlier has cleared above.
+  level_[0][w].fetch_or_acq_rel(members.bits);
+  raise(0, w);
 }
 
 void bitmap::raise(std::uint32_t level, std::uint32_t w) noexcept {
-  for (; level + 1 < levels_; ++level, w /= bits)
-    // (2) release: the bits below, to a settler's (5) that comes later. A plain look ("it is set
-    // already") would not do: the settler might miss the bit below and this thread the clearing.
-    level_[level + 1][w / bits].fetch_or_release(bit_of(w));
+  for (; level + 1 < levels_; ++level, w /= bits) {
+    word& above = level_[level + 1][w / bits];
+    // (12) acquire: pairs with (2), by which a bit that is set was set.
+    if ((above.load_acquire() & bit_of(w)) != 0) continue;
+    // (2) acq_rel: pairs with (5), (6), (8), (12). Releases the bits below; acquires what a settler
+    // whose (6) is earlier has cleared above.
+    above.fetch_or_acq_rel(bit_of(w));
+  }
 }
 
 bool bitmap::take(std::uint32_t i) noexcept {
   const std::uint64_t bit = bit_of(i);
-  // (3) acq_rel: acquires (1), through whatever read-modify-writes lie between.
-  const std::uint64_t old = level_[0][i / bits].fetch_and_acq_rel(~bit);
-  if (old == bit) settle(0, i / bits);
-  return (old & bit) != 0;
+  // (3) acq_rel: pairs with (1), through whatever read-modify-writes lie between.
+  return (level_[0][i / bits].fetch_and_acq_rel(~bit) & bit) != 0;
 }
 
-std::uint32_t bitmap::take_in(std::uint32_t w) noexcept {
+bit_run bitmap::take_in(std::uint32_t w, std::uint32_t most) noexcept {
   word& at = level_[0][w];
-  std::uint64_t seen = at.load_relaxed();
+  std::uint64_t seen = at.load_relaxed();  // relaxed: a guess, which (4) judges
   while (seen != 0) {
-    const std::uint64_t bit = seen & (~seen + 1);
-    // (4) acq_rel: acquires (1). Not a CAS: other bits may change without disturbing this one.
-    const std::uint64_t old = at.fetch_and_acq_rel(~bit);
-    if (old == bit) settle(0, w);
-    if ((old & bit) != 0) return w * bits + lowest(bit);
-    seen = old;
+    const std::uint64_t wanted = lowest_bits(seen, most);
+    // (4) acq_rel: pairs with (1). Not a CAS: other bits may change without disturbing these.
+    seen = at.fetch_and_acq_rel(~wanted);
+    if ((seen & wanted) != 0) return {w * bits, seen & wanted};
   }
-  return none;
+  return {};
 }
 
 void bitmap::settle(std::uint32_t level, std::uint32_t w) noexcept {
@@ -55,16 +61,31 @@ void bitmap::settle(std::uint32_t level, std::uint32_t w) noexcept {
   settlers_.fetch_add_relaxed(settler_enters);  // published by the release of (5)
   for (; level + 1 < levels_; ++level, w /= bits) {
     const std::uint64_t bit = bit_of(w);
-    // (5) acq_rel: acquires (2), so that (6) sees the putter's bit; releases the entry above
-    // to the acquire loads (8).
+    // (5) acq_rel: pairs with (2), (8). Acquires the raise; releases the entry above.
     const std::uint64_t old = level_[level + 1][w / bits].fetch_and_acq_rel(~bit);
-    if (level_[level][w].load_acquire() != 0) {  // (6)
+    // (6) acq_rel: pairs with (1), (2). It writes nothing new, and yet it is a write: whoever sets
+    // a bit after it knows of (5).
+    word& below = level_[level][w];
+    const std::uint64_t again = sync::mutated("set: settler only reads")
+                                    ? below.load_acquire()  // (6)
+                                    : below.fetch_or_acq_rel(0);
+    if (again != 0 && !sync::mutated("set: no second look at the word")) {
       raise(level, w);
       break;
     }
     if ((old & ~bit) != 0) break;
   }
   settlers_.fetch_sub_release(settler_leaves);  // (7) release: what was raised, to (9)
+}
+
+std::uint32_t bitmap::first_below(std::uint32_t begin, std::uint64_t seen,
+                                  bool& empty) const noexcept {
+  std::uint32_t passed = 0;
+  for (;; seen &= seen - 1) {
+    const std::uint32_t w = begin + lowest(seen);
+    empty = level_[0][w].load_acquire() == 0;  // (8)
+    if (!empty || ++passed > passes_max || (seen & (seen - 1)) == 0) return w;
+  }
 }
 
 std::uint32_t bitmap::descend() noexcept {
@@ -75,14 +96,18 @@ std::uint32_t bitmap::descend() noexcept {
     for (;;) {
       std::uint32_t level = top;
       std::uint32_t w = root;
-      std::uint64_t seen = level_[level][w].load_acquire();  // (8) acquire: pairs with (5)
+      std::uint64_t seen = level_[level][w].load_acquire();  // (8) acquire: pairs with (2), (5)
       if (seen == 0) break;
-      while (seen != 0 && level > 0) {
+      for (; seen != 0 && level > 1; --level) {
         w = w * bits + lowest(seen);
-        --level;
-        seen = level_[level][w].load_acquire();  // (8)
+        seen = level_[level - 1][w].load_acquire();  // (8)
       }
-      if (seen != 0) return w;
+      bool empty = seen == 0;
+      if (!empty && level == 1) {
+        w = first_below(w * bits, seen, empty);
+        level = 0;
+      }
+      if (!empty) return w;
       settle(level, w);
     }
   }
@@ -90,28 +115,33 @@ std::uint32_t bitmap::descend() noexcept {
 }
 
 std::uint32_t bitmap::take_lowest() noexcept {
+  const bit_run one = take_lowest(1);
+  return one.bits == 0 ? none : one.first();
+}
+
+bit_run bitmap::take_lowest(std::uint32_t most) noexcept {
+  if (most == 0) return {};
   for (;;) {
     const std::uint64_t before = settlers_.load_acquire();  // (9) acquire: pairs with (7)
     const std::uint32_t w = descend();
     if (w != none) {
-      const std::uint32_t i = take_in(w);
-      if (i != none) return i;
+      if (const bit_run taken = take_in(w, most); taken.bits != 0) return taken;
       continue;
     }
     // (10) relaxed: the acquire loads (8) stand before it, so it sees every settler whose
     // clearing they saw.
-    if ((before & inside_mask) == 0 && settlers_.load_relaxed() == before) return none;
-    // Somebody is, or was, between clearing and raising: ask the words themselves.
-    for (std::uint32_t v = 0; v < words_[0]; ++v) {
-      const std::uint32_t i = take_in(v);
-      if (i != none) return i;
+    if ((before & inside_mask) == 0 && settlers_.load_relaxed() == before) return {};
+    while (sync::mutated("wait for settlers") && (settlers_.load_relaxed() & inside_mask) != 0) {
     }
-    return none;
+    // Somebody is, or was, between clearing and raising: ask the words themselves.
+    for (std::uint32_t v = 0; v < words_[0]; ++v)
+      if (const bit_run taken = take_in(v, most); taken.bits != 0) return taken;
+    return {};
   }
 }
 
 bool bitmap::contains(std::uint32_t i) const noexcept {
-  return (level_[0][i / bits].load_acquire() & bit_of(i)) != 0;
+  return (level_[0][i / bits].load_acquire() & bit_of(i)) != 0;  // (11)
 }
 
 }  // namespace cairn::detail

@@ -12,9 +12,8 @@ using detail::record_word;
 
 namespace {
 
-bool is_ready(record_word w) noexcept {
-  return w.state == record_state::ready;
-}
+// No function: a template that takes it would call it through a pointer.
+constexpr auto is_ready = [](record_word w) noexcept { return w.state == record_state::ready; };
 
 error refuse_option(const char* name, const std::string& expected, std::uint64_t got) {
   return {status::invalid,
@@ -46,7 +45,7 @@ result<void> check(const catalog_options& opts, const unit_source& pool) {
 
 }  // namespace
 
-catalog::state::state(catalog_options opts, unit_source& source, std::uint32_t count)
+catalog::state::state(catalog_options opts, unit_source& source, std::uint32_t live)
     : shape(std::move(opts.shape)),
       fingerprint(shape.fingerprint()),
       per_image(shape.units_per_checkpoint()),
@@ -54,15 +53,16 @@ catalog::state::state(catalog_options opts, unit_source& source, std::uint32_t c
       ranks(opts.ranks),
       pool(source),
       policy(opts.policy ? std::move(opts.policy) : make_lru_policy()),
-      record_count(count),
-      records(std::make_unique<record[]>(count)),
-      unit_ids(std::make_unique<unit_id[]>(std::size_t{count} * per_image)),
-      free_records(count),
-      by_key(count, node_of{records.get()}),
+      homes(live),
+      record_count(homes.records()),
+      records(record_count),
+      unit_ids(std::make_unique<unit_id[]>(std::size_t{record_count} * per_image)),
+      free_records(record_count),
+      by_key(live, node_of{records.get()}),
       ops(opts.max_ops, opts.ranks, opts.staged),
       pins(opts.max_pins) {
-  for (std::uint32_t i = 0; i < count; ++i) free_records.put(i);
-  policy->bind(count);
+  for (std::uint32_t i = 0; i < record_count; ++i) free_records.put(i);
+  policy->bind(record_count);
 }
 
 catalog::catalog(std::unique_ptr<state> s) noexcept : state_(std::move(s)) {}
@@ -144,7 +144,8 @@ bool catalog::orphan(const checkpoint_key& key) noexcept {
 void catalog::clear() noexcept {
   state& s = *state_;
   for (std::uint32_t id = 0; id < s.record_count; ++id) {
-    // A pin even on records that look vacant: lose_rank relies on one read-modify-write each.
+    // (4) as a pin, even on records that look vacant: lose_rank relies on one read-modify-write
+    // of each that releases and acquires.
     const std::uint64_t bits = s.records[id].word.fetch_add_acq_rel(record_word::one_pin);
     const record_word w = record_word::of(bits);
     if (w.state == record_state::copying || w.state == record_state::ready)
@@ -190,11 +191,11 @@ std::uint32_t catalog::expire(deadline now) noexcept {
 }
 
 std::uint32_t catalog::epoch() const noexcept {
-  return state_->epoch.load_acquire();
+  return state_->epoch.load_acquire();  // (10)
 }
 
 void catalog::close() noexcept {
-  state_->closed.store_release(true);
+  state_->closed.store_release(true);  // (11) release: pairs with (12)
 }
 
 catalog_counts catalog::counts() const noexcept {

@@ -1,4 +1,6 @@
 // Stores, restores, completions and cancels of the catalog. Knows no policy.
+#include <cstring>
+
 #include "runtime/catalog_state.hpp"
 
 namespace cairn {
@@ -30,7 +32,7 @@ copy_op catalog::state::describe(std::uint32_t id, copy_kind kind, slot_id slot,
 void catalog::state::mark_used(std::uint32_t id) noexcept {
   const std::uint64_t stamp = uses.fetch_add_relaxed(1) + 1;
   sync::atomic<std::uint64_t>& used = records[id].used;
-  // Release: pairs with sync_order's acquire. Restores of one record may overlap: the latest
+  // (7) release: pairs with (8) in sync_order. Restores of one record may overlap: the latest
   // stamp stays.
   std::uint64_t seen = used.load_relaxed();
   while (seen < stamp && !used.cas_acq_rel(seen, stamp)) {
@@ -44,11 +46,15 @@ error catalog::state::refuse_slot(slot_id slot) const noexcept {
 
 result<copy_op> catalog::begin_store(const checkpoint_key& key, slot_id slot, placement_hint hint) {
   state& s = *state_;
-  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");
+  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");  // (12)
   if (slot >= s.slots) return s.refuse_slot(slot);
-  const auto blocks = [](record_word w) { return w.blocks_store(); };
+  // Of what has the key for sure. A claimed record may be met here before its store has entered the
+  // index, by an edge from an earlier life, and that store may itself be refused.
+  const auto taken = [](record_word w) {
+    return w.state == record_state::copying || w.state == record_state::ready;
+  };
   record_word found;
-  if (s.peek_key(key, blocks, found) != state::none)
+  if (s.peek_key(key, taken, found) != state::none)
     return error(status::duplicate, "the key is READY or COPYING");
   if (!s.could_have(s.per_image, s.demanded()))
     return error(status::no_room, "not enough units for an image, even by evicting", 0, s.per_image,
@@ -61,6 +67,7 @@ result<copy_op> catalog::begin_store(const checkpoint_key& key, slot_id slot, pl
     s.ops.give_entry(entry);
     return error(status::limit, "max_threads stores are beginning at once");
   }
+  const auto blocks = [](record_word w) { return w.blocks_store(); };
   // From here on no other store of this key succeeds; the record is invisible otherwise.
   const std::uint32_t blocker = s.by_key.insert_unless(id, key, [&](std::uint32_t other) {
     if (!s.try_pin(other, key, record_word::one_pin, blocks, found)) return false;
@@ -80,15 +87,15 @@ result<copy_op> catalog::begin_store(const checkpoint_key& key, slot_id slot, pl
   }
   // claimed -> copying. Nobody else changes the state of a claimed record; pins may come and go.
   record& r = s.records[id];
-  std::uint64_t bits = r.word.load_acquire();
+  std::uint64_t bits = r.word.load_acquire();  // (1)
   for (;;) {
     record_word w = record_word::of(bits);
     w.state = record_state::copying;
-    if (r.word.cas_acq_rel(bits, w.bits())) break;
+    if (r.word.cas_acq_rel(bits, w.bits())) break;  // (4)
   }
-  // After the CAS: lose_rank advances the epoch and then does a read-modify-write on every record.
-  // Either that comes after the CAS and finds this one copying, or the CAS acquires the new epoch.
-  // So no store of an epoch that has passed is ever published.
+  // (10) after the CAS (4): lose_rank advances the epoch and then does a read-modify-write on every
+  // record. Either that comes after the CAS and finds this one copying, or the CAS acquires the new
+  // epoch. So no store of an epoch that has passed is ever published.
   const std::uint32_t now = s.epoch.load_acquire();
   copy_op made = s.describe(id, copy_kind::store, slot, now);
   s.fates.kept.fetch_add_relaxed(1);
@@ -99,7 +106,7 @@ result<copy_op> catalog::begin_store(const checkpoint_key& key, slot_id slot, pl
 
 result<copy_op> catalog::begin_restore(const checkpoint_key& key, slot_id slot) {
   state& s = *state_;
-  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");
+  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");  // (12)
   if (slot >= s.slots) return s.refuse_slot(slot);
   record_word found;
   const std::uint32_t id = s.pin_key(
@@ -112,9 +119,10 @@ result<copy_op> catalog::begin_restore(const checkpoint_key& key, slot_id slot) 
     return error(status::limit, "max_ops operations are in flight");
   }
   s.mark_used(id);
-  const std::uint32_t now = s.epoch.load_acquire();
+  const std::uint32_t now = s.epoch.load_acquire();  // (10)
   copy_op made = s.describe(id, copy_kind::restore, slot, now);
   made.header.op = s.ops.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});
+  if (sync::mutated("early unpin")) s.unpin(id, record_word::one_restore);
   return made;
 }
 
@@ -164,7 +172,8 @@ void catalog::state::settle(const op_facts& facts, op_table::verdict over) noexc
   // What a copy may still touch stays: its units, or the pin on them.
   if (facts.kind == copy_kind::restore) {
     if (over.corrupt) hide(facts.record.index, facts.record.generation);
-    if (!over.unproven) unpin(facts.record.index, record_word::one_restore);
+    if (!over.unproven && !sync::mutated("early unpin"))
+      unpin(facts.record.index, record_word::one_restore);
     return;
   }
   if (over.code == status::ok) {
@@ -178,12 +187,47 @@ void catalog::state::settle(const op_facts& facts, op_table::verdict over) noexc
   unwind(facts.record, over.unproven);
 }
 
+void catalog::state::release_kept(op_id op, const op_facts& facts) noexcept {
+  if (facts.kind == copy_kind::store) {
+    quarantined.fetch_sub_relaxed(per_image);
+    unpin(facts.record.index, record_word::one_pin);
+  } else {
+    unpin(facts.record.index, record_word::one_restore);
+  }
+  ops.unkeep(op);
+}
+
+bool catalog::state::prove(op_id op, rank_id rank, std::uint32_t op_epoch) noexcept {
+  op_facts facts;
+  const op_table::counted counted = ops.prove(op, rank, op_epoch, facts);
+  if (counted == op_table::counted::last) release_kept(op, facts);
+  return counted != op_table::counted::no;
+}
+
+namespace {
+
+/// Of a bool whose byte may be neither true's nor false's.
+bool truth_of(const bool& stored) noexcept {
+  unsigned char byte = 0;
+  std::memcpy(&byte, &stored, 1);
+  return byte != 0;
+}
+
+}  // namespace
+
 finish_outcome catalog::finish(const completion& reported) noexcept {
   state& s = *state_;
   completion what = reported;
-  // It may have crossed a process boundary: what is no way for a copy to end is no success.
+  // It may have crossed a process boundary: bytes may be anything, and what is no way for a copy to
+  // end is no success.
+  what.unproven = truth_of(reported.unproven);
+  what.proven = truth_of(reported.proven);
   if (what.code == status::pending || what.code > status::unsupported) what.code = status::failed;
   finish_outcome outcome;
+  if (what.proven) {
+    outcome.counted = s.prove(what.op, what.rank, what.epoch);
+    return outcome;
+  }
   op_facts facts;
   op_table::verdict over;
   const op_table::counted counted = s.ops.count(what, facts, over);
@@ -193,8 +237,16 @@ finish_outcome catalog::finish(const completion& reported) noexcept {
   if (counted == op_table::counted::yes) return outcome;
   outcome.ended = true;
   outcome.code = over.code;
+  if (!over.unproven && sync::mutated("end before the record")) {
+    s.ops.end(what.op, over.code);
+    s.settle(facts, over);
+    return outcome;
+  }
   s.settle(facts, over);
-  s.ops.end(what.op, over.code);
+  if (!over.unproven)
+    s.ops.end(what.op, over.code);
+  else if (s.ops.end_kept(what.op, over.code))
+    s.release_kept(what.op, facts);
   return outcome;
 }
 
@@ -212,7 +264,7 @@ status catalog::wait(op_id op, deadline until) const noexcept {
 }
 
 void catalog::advance_epoch() noexcept {
-  state_->epoch.fetch_add_acq_rel(1);  // before the records are visited: see begin_store
+  state_->epoch.fetch_add_acq_rel(1);  // (9) before the records are visited: see begin_store
   clear();
 }
 
@@ -228,6 +280,7 @@ std::uint32_t catalog::lose_rank(rank_id rank) noexcept {
     op_phase phase;
     // An op that is still being handed over reads its record's units: its copiers report it.
     if (!s.ops.look(i, op, facts, phase) || phase == op_phase::begun) continue;
+    if (s.prove(op, rank, facts.epoch)) continue;
     completion lost;
     lost.op = op;
     lost.rank = rank;

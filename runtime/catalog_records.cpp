@@ -14,25 +14,16 @@ namespace {
 /// Applies change(word) -> bool until its CAS wins; false as soon as change refuses.
 template <class Change>
 bool transition(record& r, record_word& before, record_word& after, Change&& change) noexcept {
-  std::uint64_t bits = r.word.load_acquire();
+  std::uint64_t bits = r.word.load_acquire();  // (1)
   for (;;) {
     before = record_word::of(bits);
     after = before;
     if (!change(after)) return false;
-    if (r.word.cas_acq_rel(bits, after.bits())) return true;
+    if (r.word.cas_acq_rel(bits, after.bits())) return true;  // (4)
   }
 }
 
 }  // namespace
-
-void catalog::state::moved(record_word before, record_word after) noexcept {
-  // Sums of a function of each word: whoever changes a word adds the difference, so at rest the
-  // sums are exact. Relaxed: they are advice while calls overlap.
-  const int counted = int{after.counted()} - int{before.counted()};
-  if (counted != 0) evictable.fetch_add_relaxed(counted);
-  const int holding = int{after.counted() && after.parked} - int{before.counted() && before.parked};
-  if (holding != 0) held.fetch_add_relaxed(holding);
-}
 
 void catalog::state::sync_order(std::uint32_t id) noexcept {
   // Several threads may be here for one record, each having changed its word or its stamp. The
@@ -40,12 +31,12 @@ void catalog::state::sync_order(std::uint32_t id) noexcept {
   // are ordered, and the last one looks at the record after it: it sees what all others changed.
   record& r = records[id];
   record_word now = r.load();
-  std::uint64_t stamp = r.used.load_acquire();
+  std::uint64_t stamp = r.used.load_acquire();  // (8) acquire: pairs with (7); `born` too
   for (;;) {
     if (now.in_order()) {
       use_info use;
       use.stamp = stamp;
-      use.born = r.born.load_relaxed();
+      use.born = r.born.load_relaxed();  // ordered behind (8)
       use.key = r.key();
       use.hint = static_cast<placement_hint>(r.hint.load_relaxed());
       policy->place(id, use);
@@ -53,35 +44,31 @@ void catalog::state::sync_order(std::uint32_t id) noexcept {
       policy->drop(id);
     }
     const record_word then = r.load();
-    const std::uint64_t stamp_then = r.used.load_acquire();
+    const std::uint64_t stamp_then = r.used.load_acquire();  // (8)
     if (then.in_order() == now.in_order() && (!then.in_order() || stamp_then == stamp)) return;
     now = then;
     stamp = stamp_then;
   }
 }
 
-void catalog::state::unpin(std::uint32_t id, std::uint64_t one) noexcept {
+void catalog::state::undo_pin(std::uint32_t id, std::uint64_t one) noexcept {
+  unpin(id, one);
+}
+
+void catalog::state::last_unpinned(std::uint32_t id, record_word after) noexcept {
   record& r = records[id];
-  // Release: what the holder read precedes the units' reuse. Acquire: the elected reclaimer
-  // comes after all other holders.
-  const std::uint64_t bits = r.word.fetch_sub_acq_rel(one);
-  const record_word before = record_word::of(bits);
-  record_word after = record_word::of(bits - one);
-  assert(one == record_word::one_pin ? before.pins > 0 : before.restores > 0);
-  moved(before, after);
-  if (!after.unpinned()) return;
-  // From here on the record may be another's. Both CASes name the whole word, generation
-  // included, so that they act on this tenancy or not at all; when they fail, whoever changed
-  // the word stands here later.
+  // The record may be another's by now. Both CASes name the whole word, generation included, so
+  // that they act on this tenancy or not at all; when they fail, whoever changed the word stands
+  // here later.
   std::uint64_t expected = after.bits();
   if (after.state == record_state::evicting) {
     record_word next = after;
     next.state = record_state::reclaiming;
-    if (r.word.cas_acq_rel(expected, next.bits())) reclaim(id, true);
+    if (r.word.cas_acq_rel(expected, next.bits())) reclaim(id, true);  // (4)
   } else if (after.state == record_state::ready && after.parked) {
     record_word next = after;
     next.parked = false;
-    if (r.word.cas_acq_rel(expected, next.bits())) {
+    if (r.word.cas_acq_rel(expected, next.bits())) {  // (4)
       sync_order(id);  // first: what is not counted as held can be found
       moved(after, next);
     }
@@ -136,10 +123,16 @@ void catalog::state::reclaim(std::uint32_t id, bool release_units) noexcept {
   waiting.ring();
 }
 
+std::uint32_t catalog::state::take_vacant(const checkpoint_key& key) noexcept {
+  const std::uint32_t home = homes.of(detail::hash_of(key));
+  if (free_records.contains(home) && free_records.take(home)) return home;
+  return free_records.take_lowest();
+}
+
 std::uint32_t catalog::state::claim_record(const checkpoint_key& key,
                                            placement_hint hint) noexcept {
-  const std::uint32_t id = free_records.take_lowest();
-  if (id == detail::bitmap::none) return none;
+  const std::uint32_t id = take_vacant(key);
+  if (id == none) return none;
   record& r = records[id];
   // (3) release: pairs with (2). The key comes before the state, so that no reader pairs the
   // new state with the old key.
@@ -174,7 +167,7 @@ void catalog::state::publish(std::uint32_t id) noexcept {
   record& r = records[id];
   const std::uint64_t stamp = uses.fetch_add_relaxed(1) + 1;
   r.born.store_relaxed(stamp);
-  r.used.store_release(stamp);  // with `born` before it: see sync_order
+  r.used.store_release(stamp);  // (7) release: pairs with (8); with `born` before it
   record_word before;
   record_word after;
   const bool won = transition(r, before, after, [](record_word& w) {
@@ -206,13 +199,13 @@ std::uint32_t catalog::state::take_victim() noexcept {
     if (id >= record_count && evictable.load_relaxed() > held.load_relaxed()) id = policy->search();
     if (id >= record_count) return none;
     record& r = records[id];
-    std::uint64_t bits = r.word.load_acquire();
+    std::uint64_t bits = r.word.load_acquire();  // (1)
     const record_word before = record_word::of(bits);
     record_word after = before;
     if (before.evictable()) {
       after.state = record_state::reclaiming;
       after.parked = false;
-      if (!r.word.cas_acq_rel(bits, after.bits())) continue;
+      if (!r.word.cas_acq_rel(bits, after.bits())) continue;  // (4)
       moved(before, after);
       sync_order(id);
       by_key.erase(id);
@@ -232,16 +225,16 @@ bool catalog::state::park(std::uint32_t id, std::uint64_t bits) noexcept {
   const record_word before = record_word::of(bits);
   record_word after = before;
   after.parked = true;
-  if (!records[id].word.cas_acq_rel(bits, after.bits())) return false;
+  if (!records[id].word.cas_acq_rel(bits, after.bits())) return false;  // (4)
   moved(before, after);
   sync_order(id);
   return true;
 }
 
 void catalog::state::park_pinned() noexcept {
-  pins.for_each([&](record_handle which) {
+  pins.for_each_new([&](record_handle which) {
     for (;;) {
-      const std::uint64_t bits = records[which.index].word.load_acquire();
+      const std::uint64_t bits = records[which.index].word.load_acquire();  // (1)
       const record_word w = record_word::of(bits);
       if (w.generation != which.generation || w.state != record_state::ready) return;
       if (w.parked || w.pins == 0 || park(which.index, bits)) return;

@@ -126,7 +126,7 @@ result<void> catalog::ensure_free_units(std::uint32_t count) noexcept {
 
 result<void> catalog::allocate(std::span<unit_id> out) noexcept {
   state& s = *state_;
-  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");
+  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");  // (12)
   if (out.empty()) return {};
   return s.acquire(out.size(), s.demanded(), [&] { return s.pool.allocate(out); });
 }
@@ -146,7 +146,7 @@ result<void> catalog::wait_reserve(std::span<unit_id> out, owner_id owner,
   for (;;) {
     const std::uint32_t seen = s.waiting.seen();
     const deadline now = clock::now();
-    if (s.closed.load_acquire()) {
+    if (s.closed.load_acquire()) {  // (12)
       s.waiting.leave(ticket, until);
       return error(status::closed, "the catalog is closed");
     }
@@ -186,7 +186,7 @@ bool claim_prefix(unit_source& pool, std::span<const checkpoint_key> keys, std::
 result<admission> catalog::admit(std::span<const checkpoint_key> keys, std::uint32_t fresh,
                                  slot_id slot, std::span<unit_id> units) noexcept {
   state& s = *state_;
-  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");
+  if (s.closed.load_acquire()) return error(status::closed, "the catalog is closed");  // (12)
   if (slot >= s.slots) return s.refuse_slot(slot);
   if (units.size() != keys.size() + fresh)
     return error(status::invalid, "units must hold one id per key and per fresh unit", 0,
@@ -251,7 +251,7 @@ result<admission> catalog::admit(std::span<const checkpoint_key> keys, std::uint
     }
     if (length > 0) {
       s.mark_used(id);
-      const std::uint32_t now = s.epoch.load_acquire();
+      const std::uint32_t now = s.epoch.load_acquire();  // (10)
       copy_op restore = s.describe(id, copy_kind::restore, slot, now);
       restore.header.op =
           s.ops.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});

@@ -3,29 +3,32 @@
 #pragma once
 
 #include <cairn/catalog.hpp>
+#include <cassert>
 #include <memory>
 #include <optional>
 #include <span>
 
 #include "runtime/bitmap.hpp"
 #include "runtime/index.hpp"
+#include "runtime/large_array.hpp"
 #include "runtime/op_table.hpp"
 #include "runtime/pin_table.hpp"
 #include "runtime/record.hpp"
+#include "runtime/record_homes.hpp"
 #include "runtime/sync.hpp"
 #include "runtime/wait_line.hpp"
 
 namespace cairn {
 
 struct catalog::state {
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  static constexpr std::uint32_t none = detail::bitmap::none;
 
   struct node_of {
     detail::record* records;
     detail::index_node& operator()(std::uint32_t id) const noexcept { return records[id].node; }
   };
 
-  state(catalog_options opts, unit_source& source, std::uint32_t record_count);
+  state(catalog_options opts, unit_source& source, std::uint32_t live);
 
   // ---- parts ----------------------------------------------------------------------
   layout shape;
@@ -36,8 +39,9 @@ struct catalog::state {
   unit_source& pool;
   std::unique_ptr<eviction_policy> policy;
 
-  std::uint32_t record_count;
-  std::unique_ptr<detail::record[]> records;
+  detail::record_homes homes;
+  std::uint32_t record_count;  ///< more than can be in use at once: see record_homes.hpp
+  detail::large_array<detail::record> records;
   std::unique_ptr<unit_id[]> unit_ids;  ///< record i owns [i * per_image, (i + 1) * per_image)
   detail::bitmap free_records;
   detail::index<node_of> by_key;
@@ -45,14 +49,22 @@ struct catalog::state {
   detail::pin_table pins;
   detail::wait_line waiting;
 
-  sync::atomic<std::uint64_t> uses;         ///< stamps of publications and restores
-  sync::atomic<std::uint64_t> begun;        ///< stamps of accepted ops
-  sync::atomic<std::int64_t> evictable;     ///< records whose word is `counted`
-  sync::atomic<std::int64_t> held;          ///< those of them that are parked: bare pins hold them
-  sync::atomic<std::uint32_t> quarantined;  ///< units that a timed-out copy may still touch
+  // Read by every call, written hardly ever.
   sync::atomic<std::uint32_t> epoch;
   sync::atomic<bool> closed;
 
+  // What every op changes lies in one line, which goes from thread to thread, and shares it with
+  // nothing that is only read. Relaxed, all: stamps are numbers, which others pass on in order;
+  // sums are exact at rest and advice while calls overlap.
+  alignas(sync::cache_line) sync::atomic<std::uint64_t> uses;  ///< stamps of publications, restores
+  sync::atomic<std::uint64_t> begun;                           ///< stamps of accepted ops
+  sync::atomic<std::int64_t> evictable;                        ///< records whose word is `counted`
+  sync::atomic<std::int64_t> held;  ///< those of them that are parked: bare pins hold them
+
+  /// Units that copies given up may still touch. Relaxed: a figure.
+  alignas(sync::cache_line) sync::atomic<std::uint32_t> quarantined;
+
+  /// Relaxed: figures.
   struct fates {
     sync::atomic<std::uint64_t> kept;
     sync::atomic<std::uint64_t> dropped[static_cast<std::size_t>(drop_reason::count)];
@@ -74,6 +86,10 @@ struct catalog::state {
   template <class Wanted>
   std::uint32_t pin_key(const checkpoint_key& key, std::uint64_t one, Wanted&& wanted,
                         detail::record_word& found) const noexcept;
+  /// Its second half: by the index, wherever the record lies.
+  template <class Wanted>
+  std::uint32_t pin_stray(const checkpoint_key& key, std::uint64_t one, Wanted wanted,
+                          detail::record_word& found) const noexcept;
   /// Index and word of the record under `key` whose state `wanted` accepts, without a pin: true
   /// at some moment of the call, and only then. Writes nothing.
   template <class Wanted>
@@ -85,8 +101,21 @@ struct catalog::state {
                detail::record_word& found) const noexcept;
   /// Undoes one pin or restore; reclaims or unparks the record if that was the last.
   void unpin(std::uint32_t id, std::uint64_t one) noexcept;
+  /// The same for a pin that turned out to be of something else.
+  void undo_pin(std::uint32_t id, std::uint64_t one) noexcept;
+  /// The rare part of unpin: the record, left without pins with word `after`, waits to be reclaimed
+  /// or is parked.
+  void last_unpinned(std::uint32_t id, detail::record_word after) noexcept;
   /// The RMW by which a record enters or leaves the count of evictable ones says so here.
-  void moved(detail::record_word before, detail::record_word after) noexcept;
+  void moved(detail::record_word before, detail::record_word after) noexcept {
+    // Sums of a function of each word: whoever changes a word adds the difference, so at rest the
+    // sums are exact. Relaxed: they are advice while calls overlap.
+    const int counted = int{after.counted()} - int{before.counted()};
+    if (counted != 0) evictable.fetch_add_relaxed(counted);
+    const int holding =
+        int{after.counted() && after.parked} - int{before.counted() && before.parked};
+    if (holding != 0) held.fetch_add_relaxed(holding);
+  }
   /// Makes the policy agree with the record's word.
   void sync_order(std::uint32_t id) noexcept;
   /// copying|ready -> evicting and out of the index; false when somebody else did it. The
@@ -96,6 +125,8 @@ struct catalog::state {
   bool remove(const checkpoint_key& key) noexcept;
   /// reclaiming -> vacant, units given back (unless they were passed on) and index free.
   void reclaim(std::uint32_t id, bool release_units) noexcept;
+  /// Takes a vacant record for `key`, at home if there is one; none when there is none at all.
+  std::uint32_t take_vacant(const checkpoint_key& key) noexcept;
   /// vacant -> claimed for `key`; none when no index is free.
   std::uint32_t claim_record(const checkpoint_key& key, placement_hint hint) noexcept;
   /// claimed -> reclaiming -> vacant for a refused store.
@@ -139,32 +170,58 @@ struct catalog::state {
   void mark_used(std::uint32_t id) noexcept;
   /// Publishes, unwinds or unpins.
   void settle(const detail::op_facts& facts, detail::op_table::verdict over) noexcept;
+  /// The copies that settle kept something for are over: the units, or the pin, go.
+  void release_kept(op_id op, const detail::op_facts& facts) noexcept;
+  bool prove(op_id op, rank_id rank, std::uint32_t op_epoch) noexcept;
   bool cancel(op_id op) noexcept;
   std::uint32_t cancel_kind(slot_id slot, copy_kind kind) noexcept;
   [[nodiscard]] error refuse_slot(slot_id slot) const noexcept;
 };
 
-// -----------------------------------------------------------------------------------------
+// ---- finding, holding and letting go ----------------------------------------------------
+// Inline, the rare ends apart, so that a hit writes nothing but the record's word: what lies on the
+// stack would have to reach the cache before each of the two locked instructions is done, and the
+// fewer instructions a hit has, the sooner the processor reaches the cache misses of the next one.
 
 template <class Wanted>
-bool catalog::state::try_pin(std::uint32_t id, const checkpoint_key& key, std::uint64_t one,
-                             Wanted&& wanted, detail::record_word& found) const noexcept {
+[[gnu::always_inline]] inline bool catalog::state::try_pin(
+    std::uint32_t id, const checkpoint_key& key, std::uint64_t one, Wanted&& wanted,
+    detail::record_word& found) const noexcept {
   detail::record& r = records[id];
-  // Acquire: pairs with the release of the transition that made the record what it is; the
-  // key and the units of this tenant are visible once its state is.
+  if (sync::mutated("pin after a check")) {
+    if (!wanted(r.load()) || r.key() != key) return false;
+    found = detail::record_word::of(r.word.fetch_add_acquire(one) + one);  // (5)
+    return true;
+  }
+  // (5) acquire: pairs with (4), the transition that made the record what it is; the key and the
+  // units of this tenant are visible once its state is.
   const std::uint64_t bits = r.word.fetch_add_acquire(one);
   const detail::record_word before = detail::record_word::of(bits);
   found = detail::record_word::of(bits + one);
   auto* self = const_cast<state*>(this);
-  self->moved(before, found);
+  if (one != detail::record_word::one_pin) self->moved(before, found);  // a bare pin moves nothing
   // The pin holds from here on if the state is one that only an unpinned record leaves for
   // reuse; then the key cannot change under us, and one comparison settles it.
   // A field that is full takes no more (restores given up for lost keep theirs for ever).
   const bool full = before.pins >= detail::record_word::max_count ||
                     before.restores >= detail::record_word::max_count;
-  if (!full && wanted(before) && r.key() == key) return true;
-  self->unpin(id, one);
+  if (!full && wanted(before) && (r.has(key) || sync::mutated("pin without its key"))) return true;
+  if (!sync::mutated("wrong pin kept")) self->undo_pin(id, one);
   return false;
+}
+
+[[gnu::always_inline]] inline void catalog::state::unpin(std::uint32_t id,
+                                                         std::uint64_t one) noexcept {
+  detail::record& r = records[id];
+  // (6) acq_rel: pairs with (4), (6). What the holder read precedes the units' reuse; the elected
+  // reclaimer comes after all other holders.
+  const std::uint64_t bits = r.word.fetch_sub_acq_rel(one);
+  const detail::record_word before = detail::record_word::of(bits);
+  const detail::record_word after = detail::record_word::of(bits - one);
+  assert(one == detail::record_word::one_pin ? before.pins > 0 : before.restores > 0);
+  if (one != detail::record_word::one_pin) moved(before, after);  // a bare pin moves nothing
+  if (after.unpinned() && (after.state == detail::record_state::evicting || after.parked))
+    last_unpinned(id, after);
 }
 
 template <class Wanted>
@@ -172,12 +229,13 @@ std::uint32_t catalog::state::peek_key(const checkpoint_key& key, Wanted&& wante
                                        detail::record_word& found) const noexcept {
   return by_key.find(key, [&](std::uint32_t id) {
     const detail::record& r = records[id];
-    // (1) acquire: pairs with the transitions' release; this tenant's key is visible.
+    // (1) acquire: pairs with (4); this tenant's key is visible.
     const detail::record_word before = r.load();
     if (!wanted(before)) return false;
     // (2) acquire: pairs with the release of claim_record (3); a later tenant's key would show
     // the record vacant below.
     const checkpoint_key seen{r.node.hi.load_acquire(), r.node.lo.load_acquire()};
+    // Relaxed: behind (2).
     const detail::record_word after = detail::record_word::of(r.word.load_relaxed());
     if (seen != key || after.generation != before.generation || !wanted(after)) return false;
     found = after;
@@ -186,8 +244,25 @@ std::uint32_t catalog::state::peek_key(const checkpoint_key& key, Wanted&& wante
 }
 
 template <class Wanted>
-std::uint32_t catalog::state::pin_key(const checkpoint_key& key, std::uint64_t one, Wanted&& wanted,
-                                      detail::record_word& found) const noexcept {
+[[gnu::always_inline]] inline std::uint32_t catalog::state::pin_key(
+    const checkpoint_key& key, std::uint64_t one, Wanted&& wanted,
+    detail::record_word& found) const noexcept {
+  // At home first. Who is READY or COPYING there is in the index as well, or just leaving it, and
+  // try_pin judges him as it judges those whom the index names. What is read before is a guess.
+  const std::uint64_t hash = detail::hash_of(key);
+  by_key.expect(hash);  // in case he is not there
+  const std::uint32_t home = homes.of(hash);
+  if (records[home].has(key) && try_pin(home, key, one, wanted, found)) return home;
+  detail::record_word stray;
+  const std::uint32_t at = pin_stray(key, one, wanted, stray);
+  found = stray;
+  return at;
+}
+
+template <class Wanted>
+[[gnu::noinline]] std::uint32_t catalog::state::pin_stray(
+    const checkpoint_key& key, std::uint64_t one, Wanted wanted,
+    detail::record_word& found) const noexcept {
   return by_key.find(key, [&](std::uint32_t id) { return try_pin(id, key, one, wanted, found); });
 }
 

@@ -29,18 +29,19 @@ class completion_ring {
   /// `most`: completions that can wait at once.
   explicit completion_ring(std::uint64_t most)
       : mask_(std::bit_ceil(most) - 1), cells_(std::make_unique<cell[]>(mask_ + 1)) {
+    // Relaxed: before any thread knows the ring.
     for (std::uint64_t i = 0; i <= mask_; ++i) cells_[i].turn.store_relaxed(i);
   }
 
   /// Wait-free.
   void put(const item& value) noexcept {
-    const std::uint64_t at = tail_.fetch_add_relaxed(1);
+    const std::uint64_t at = tail_.fetch_add_relaxed(1);  // a number: the cell's turn orders
     cell& c = cells_[at & mask_];
     // (1) acquire: pairs with (4), the cell's last taker
     [[maybe_unused]] const std::uint64_t turn = c.turn.load_acquire();
     assert(turn == at);
     c.value = value;
-    c.turn.store_release(at + 1);  // (2)
+    c.turn.store_release(at + 1);  // (2) release: pairs with (3)
   }
 
   /// One taker at a time; the takers order themselves. False when the next put is not complete.
@@ -48,7 +49,7 @@ class completion_ring {
     cell& c = cells_[head_ & mask_];
     if (c.turn.load_acquire() != head_ + 1) return false;  // (3) acquire: pairs with (2)
     out = c.value;
-    c.turn.store_release(head_ + mask_ + 1);  // (4)
+    c.turn.store_release(head_ + mask_ + 1);  // (4) release: pairs with (1)
     ++head_;
     return true;
   }

@@ -41,6 +41,9 @@ result<void> check_options(const copier_options& opts) {
     if (auto fits = check_limit(each.name, each.value, each.most); !fits) return fits;
   if (opts.rank >= max_ranks)
     return bad("rank is out of range (expected: below)", 0, max_ranks, opts.rank);
+  if (opts.op_timeout.count() < 0)
+    return error(status::invalid, "copier_options::op_timeout: expected no negative time, got " +
+                                      std::to_string(opts.op_timeout.count()) + " ns");
   if (opts.on_completion == nullptr)
     return error(status::invalid, "copier_options::on_completion: expected a function, got null");
   return {};
@@ -54,6 +57,7 @@ result<void> open_parts(detail::copy_core& core) {
   auto resident = core.on.load(core.plan, core.opts.memory);
   if (!resident) return resident.why();
   core.resident = std::move(resident.value());
+  core.batch_max = std::min(core.opts.max_batch, core.resident->images_max());
   auto rows = detail::op_arena::open(core.on, core.opts.store_depth + core.opts.restore_depth,
                                      core.units_per_op);
   if (!rows) return rows.why();
@@ -80,7 +84,7 @@ result<std::unique_ptr<copier>> copier::open(const copier_options& opts, device&
 
 copier::~copier() {
   (void)close(clock::now());
-  state_->core.stop.store_release(true);
+  state_->core.stop.store_release(true);  // (9)
   state_->core.bell.ring();
   if (state_->thread.joinable()) state_->thread.join();
 }
@@ -137,9 +141,12 @@ result<void> copier::check(const copy_op& op) const {
                op.units.size());
   if (h.slot >= core.opts.memory.slots)
     return bad("slot is out of range (expected: below)", id, core.opts.memory.slots, h.slot);
-  for (const unit_id unit : op.units)
-    if (unit >= core.opts.memory.units)
-      return bad("unit is out of range (expected: below)", id, core.opts.memory.units, unit);
+  if (slot_status(h.slot) == status::busy)
+    return error(status::busy, "a copy that was given up may still touch the slot", id, 0, h.slot);
+  if (!detail::in_range(op.units, core.opts.memory.units))
+    for (const unit_id unit : op.units)
+      if (unit >= core.opts.memory.units)
+        return bad("unit is out of range (expected: below)", id, core.opts.memory.units, unit);
   for (std::uint32_t c = 0; c < max_compute_streams; ++c) {
     const std::uint64_t marked = c < core.opts.compute_streams ? core.fences[c].marked() : 0;
     if (h.fences.steps[c] > marked)
@@ -151,7 +158,7 @@ result<void> copier::check(const copy_op& op) const {
 }
 
 void copier::enqueue(const copy_op& op) noexcept {
-  state_->put(op);
+  state_->put(op, state_->core.stamp_ns());
   state_->core.bell.ring();
 }
 
@@ -170,23 +177,42 @@ result<void> copier::submit(std::span<const copy_op> ops) {
     case status::closed:
       return error(room, "the copier has been closed");
     default:
-      return error(room, "the device is lost");
+      return error(room, "the device is lost: " + why_lost());
   }
-  for (const copy_op& op : ops) state_->put(op);
+  const std::int64_t now_ns = state_->core.stamp_ns();
+  for (const copy_op& op : ops) state_->put(op, now_ns);
   if (!ops.empty()) state_->core.bell.ring();
   return {};
 }
 
 void copier::skip(slot_id slot, std::uint64_t slot_sequence) noexcept {
   if (slot >= state_->core.opts.memory.slots || slot_sequence == 0) return;
-  state_->core.queue.put({detail::op_arena::none, slot, slot_sequence});
+  state_->core.queue.put({detail::op_arena::none, slot, false, slot_sequence});
   state_->core.bell.ring();
+}
+
+status copier::slot_status(slot_id slot) const noexcept {
+  const detail::copy_core& core = state_->core;
+  if (core.gate.lost()) return status::device_lost;
+  return slot < core.opts.memory.slots ? core.slots.look(slot) : status::invalid;
+}
+
+status copier::reset_slot(slot_id slot, std::uint64_t slot_sequence) noexcept {
+  const status now = slot_status(slot);
+  if (now != status::ok && now != status::poisoned) {
+    skip(slot, slot_sequence);
+    return now;
+  }
+  state_->core.slots.admit_reset(slot);
+  state_->core.queue.put({detail::op_arena::none, slot, true, slot_sequence});
+  state_->core.bell.ring();
+  return status::ok;
 }
 
 void copier::drop_cancelled() noexcept {
   detail::copy_core& core = state_->core;
   if (core.opts.on_cancelled == nullptr) return;
-  core.sweep.store_release(true);
+  core.sweep.store_release(true);  // (11)
   core.bell.ring();
 }
 
@@ -196,6 +222,12 @@ bool copier::pump() noexcept {
 
 bool copier::lost() const noexcept {
   return state_->core.gate.lost();
+}
+
+std::string copier::why_lost() const {
+  if (!lost()) return {};
+  const std::string why = state_->core.on.why_lost();
+  return state_->core.on.name() + ": " + (why.empty() ? "of unknown cause" : why);
 }
 
 std::uint32_t copier::outstanding() const noexcept {

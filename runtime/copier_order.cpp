@@ -1,4 +1,4 @@
-// What callers wait for: compute behind copies, and the end of everything.
+// What callers wait for: compute behind copies, quiet, and the end of everything.
 #include <algorithm>
 #include <cairn/copier.hpp>
 #include <optional>
@@ -105,6 +105,32 @@ status copier::order_after_slot(std::uint32_t index, slot_id slot, deadline unti
   return while_full([&] { return wait_for(core, *compute, *last); }, nap, until);
 }
 
+status copier::quiesce(deadline until) noexcept {
+  using view = detail::quiescence::view;
+  copy_core& core = state_->core;
+  if (core.gate.lost()) return status::device_lost;
+  core.hush.join();
+  core.bell.ring();
+  // Without a copy thread, so that a deadline of now finds quiet what is.
+  if (!core.opts.threaded) (void)state_->loop.pass();
+  view now = view::asked;
+  (void)state_->await(
+      [&] {
+        now = core.hush.look();
+        return now != view::asked || core.gate.lost();
+      },
+      until);
+  if (now == view::quiet && !core.gate.lost()) return status::ok;
+  resume();
+  if (now == view::over) return status::closed;
+  return core.gate.lost() ? status::device_lost : status::timed_out;
+}
+
+void copier::resume() noexcept {
+  state_->core.hush.leave();
+  state_->core.bell.ring();
+}
+
 status copier::drain(deadline until) noexcept {
   const copy_core& core = state_->core;
   return state_->await([&] { return core.outstanding() == 0; }, until) ? status::ok
@@ -114,19 +140,20 @@ status copier::drain(deadline until) noexcept {
 status copier::close(deadline until) noexcept {
   copy_core& core = state_->core;
   core.gate.close();
+  core.hush.finish();
   core.bell.ring();
   // What a lost device was doing may never be proven over: no use in waiting for that.
   const auto over = [&] {
     return core.gate.shut() && core.outstanding() == 0 &&
-           (core.unproven.load_acquire() == 0 || core.gate.lost());
+           (core.unproven.load_acquire() == 0 || core.gate.lost());  // (6)
   };
   if (state_->await(over, until))
-    return core.unproven.load_acquire() == 0 ? status::ok : status::timed_out;
+    return core.unproven.load_acquire() == 0 ? status::ok : status::timed_out;  // (6)
 
-  core.abandon.store_release(true);
+  core.abandon.store_release(true);  // (7)
   core.bell.ring();
   (void)state_->await([&] { return core.outstanding() == 0; }, clock::now() + report_grace);
-  const bool proven = core.outstanding() == 0 && core.unproven.load_acquire() == 0;
+  const bool proven = core.outstanding() == 0 && core.unproven.load_acquire() == 0;  // (6)
   return proven ? status::ok : status::timed_out;
 }
 

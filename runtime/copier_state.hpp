@@ -1,7 +1,6 @@
 // One copier: the shared core, the copy thread's loop, and how callers wait for it.
 #pragma once
 
-#include <algorithm>
 #include <cairn/copier.hpp>
 #include <thread>
 
@@ -18,19 +17,20 @@ struct copier::state {
   std::thread thread;  ///< runs `loop`, unless the caller does
 
   /// Brings an op in. Precondition: a room is held for it, and its index, kind and slot are in
-  /// range; the copy thread looks at the rest again. Lock-free.
-  void put(const copy_op& op) noexcept {
+  /// range; the copy thread refuses it if the rest is wrong. Lock-free.
+  void put(const copy_op& op, std::int64_t now_ns) noexcept {
     const std::uint32_t row = core.rows->take();
     core.rows->header(row) = op.header;
-    // A row holds units_per_op ids; an op that brings another number is found by that number.
-    if (op.units.size() == core.units_per_op)
-      std::copy(op.units.begin(), op.units.end(), core.rows->units(row));
-    else
-      core.rows->header(row).unit_count = 0;
+    core.rows->accepted_ns(row) = now_ns;
+    // A row holds units_per_op ids.
+    core.rows->ids(row) = detail::id_run::wrong;
+    if (op.header.unit_count == core.units_per_op && op.units.size() == core.units_per_op)
+      core.rows->ids(row) =
+          detail::copy_ids(op.units, core.rows->units(row), core.opts.memory.units);
     core.ops.accept(op.header.op);
-    core.slots.admit(op.header.slot);
-    core.accepted.fetch_add_release(1);
-    core.queue.put({row, op.header.slot, op.header.slot_sequence});
+    core.slots.admit(op.header.slot, op.header.kind);
+    core.accepted.fetch_add_release(1);  // (4)
+    core.queue.put({row, op.header.slot, false, op.header.slot_sequence});
   }
 
   /// Waits until done() or `until`; returns done(). Without a copy thread this is where its

@@ -52,7 +52,7 @@ struct batch_ref {
 
 class batch_word {
  public:
-  /// The copy thread's: what the current use is called.
+  /// The copy thread's: what the current use is called. Relaxed: it alone changes the turn.
   [[nodiscard]] std::uint32_t turn() const noexcept {
     return static_cast<std::uint32_t>(word_.load_relaxed() / one_turn) & batch_ref::turn_mask;
   }
@@ -66,7 +66,7 @@ class batch_word {
       const bool current =
           (static_cast<std::uint32_t>(seen / one_turn) & batch_ref::turn_mask) == turn;
       if (!current || (seen & live_bit) == 0 || (seen & retired_bit) != 0) return false;
-      if (word_.cas_acquire(seen, seen + one_holder)) return true;  // (3) acquire: pairs with (1)
+      if (word_.cas_acquire(seen, seen + one_holder)) return true;  // (3) acquire: see (2)
     }
   }
   /// True when the copy thread waits for this drop and must be woken. Wait-free.
@@ -78,7 +78,8 @@ class batch_word {
 
   /// The copy thread's, once the event has fired. True when nobody holds the batch.
   bool retire() noexcept {
-    return (word_.fetch_or_acq_rel(retired_bit) & holder_mask) == 0;  // (5) acquire: pairs with (4)
+    // (5) acq_rel: pairs with (4), (2)
+    return (word_.fetch_or_acq_rel(retired_bit) & holder_mask) == 0;
   }
   /// The copy thread's, after retire: the last holder has gone.
   [[nodiscard]] bool unheld() const noexcept {
@@ -88,7 +89,7 @@ class batch_word {
   /// because of the new turn concludes that the copies are over and may read what they wrote.
   void recycle() noexcept {
     const std::uint64_t next = word_.load_relaxed() / one_turn + 1;
-    word_.store_release(next * one_turn);  // (7) release: pairs with (2), (3)
+    word_.store_release(next * one_turn);  // (7) release: pairs with (2)
   }
 
  private:
@@ -116,13 +117,16 @@ struct copy_batch {
   std::unique_ptr<event> done;
   batch_report report;
   copy_task* tasks = nullptr;       ///< staging: read by the device until `done` fires
+  std::uint64_t* sums = nullptr;    ///< staging: checksums of the images, there when `done` fires
   std::vector<std::uint32_t> rows;  ///< of the arena, one per task
   std::vector<batch_ref> behind;    ///< earlier copies on the same slots
   fence_set fences;                 ///< of all its ops
+  std::int64_t handed_ns = 0;       ///< just before it was launched
   std::uint32_t index = 0;
   batch_stage stage = batch_stage::idle;
   status code = status::ok;  ///< not ok: known to have failed, whatever the event says
-  bool reported = false;     ///< its ops have been reported before it was over
+  bool behind_all = false;   ///< described: the stream has been made to wait for what it needs
+  bool late = false;         ///< waits for compute, or is behind one that does
   copy_kind kind = copy_kind::store;
 
   [[nodiscard]] batch_ref ref() const noexcept { return {index, word.turn()}; }

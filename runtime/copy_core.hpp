@@ -1,10 +1,27 @@
 // What the calling threads and the copy thread of one copier share. Holds the parts and says
 // which side may do what; the moves are in copier.cpp (callers) and copy_thread.cpp.
+//
+// Orders. Numbers in the code, here and in copier*, copy_thread, copy_end and copy_launch:
+//  (1) ended, load acquire: pairs with (3). Read before (2).
+//  (2) accepted, load acquire: pairs with (4).
+//  (3) ended, add release: pairs with (1). The op's report, and what (5) counted before.
+//  (4) accepted, add release: pairs with (2). Before the op is enqueued, and the copy thread has it
+//      from the queue: so who reads at (1) that it has ended reads here that it was accepted.
+//  (5) unproven, subtracted with release: pairs with (6). The copies of the batch, their proofs.
+//      Only the copy thread changes it; its additions are relaxed, for (3) publishes them.
+//  (6) unproven, load acquire: pairs with (5).
+//  (7) abandon, store release: pairs with (8); what the closing thread did before.
+//  (8) abandon, load acquire: pairs with (7).
+//  (9) stop, store release: pairs with (10); the same.
+// (10) stop, load acquire: pairs with (9).
+// (11) sweep, store release: pairs with (12). The cancellations, and the tickets of the ops.
+// (12) sweep, exchange acq_rel: pairs with (11).
 #pragma once
 
 #include <cairn/backend.hpp>
 #include <cairn/copier.hpp>
 #include <cairn/types.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -14,11 +31,18 @@
 #include "runtime/fence_ring.hpp"
 #include "runtime/op_arena.hpp"
 #include "runtime/op_board.hpp"
+#include "runtime/quiescence.hpp"
 #include "runtime/room_gate.hpp"
 #include "runtime/submit_queue.hpp"
 #include "runtime/sync.hpp"
 
 namespace cairn::detail {
+
+/// steady_clock in nanoseconds.
+inline std::int64_t steady_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch())
+      .count();
+}
 
 struct copy_core {
   copy_core(const copier_options& options, device& device_used)
@@ -37,6 +61,7 @@ struct copy_core {
   const std::uint64_t fingerprint;
   const std::uint32_t units_per_op;
   copy_plan plan;
+  std::uint32_t batch_max = 0;  ///< images of one launch
 
   doorbell bell;      ///< rung for the copy thread
   doorbell progress;  ///< rung by the copy thread when ops were launched or ended
@@ -51,12 +76,13 @@ struct copy_core {
   /// to the second: read `ended` first, and equal means that all had ended at that moment.
   alignas(sync::cache_line) sync::atomic<std::uint64_t> accepted{0};
   alignas(sync::cache_line) sync::atomic<std::uint64_t> ended{0};
-  /// Batches that may still touch memory. The copy thread writes it.
+  /// Batches that may still touch memory. The copy thread writes it, so its own looks are relaxed.
   sync::atomic<std::uint32_t> unproven{0};
   sync::atomic<bool> abandon{false};  ///< closing ran out of time: report the rest
-  /// Cancelled ops may wait. Release when set, acquire in the copy thread's exchange: it then finds
-  /// the cancellations and the tickets of all ops that were enqueued before.
+  /// Cancelled ops may wait. Who takes the flag (12) finds the cancellations and the tickets of all
+  /// ops that were enqueued before it was set (11).
   sync::atomic<bool> sweep{false};
+  quiescence hush;                 ///< whether the copy thread may call the device
   sync::atomic<bool> stop{false};  ///< leave the loop, whatever is in flight
 
   // Destroyed from the bottom up: streams wait for copies that read rows and the plan.
@@ -64,9 +90,13 @@ struct copy_core {
   std::unique_ptr<device_plan> resident;
   std::unique_ptr<copy_streams> streams;
 
+  /// When an op is accepted, if anybody wants to know.
+  [[nodiscard]] std::int64_t stamp_ns() const noexcept {
+    return opts.op_timeout.count() != 0 ? steady_ns() : 0;
+  }
   [[nodiscard]] std::uint64_t outstanding() const noexcept {
-    const std::uint64_t done = ended.load_acquire();  // (1) acquire: pairs with the copy thread's
-    return accepted.load_acquire() - done;            // (2) acquire: after (1)
+    const std::uint64_t done = ended.load_acquire();  // (1)
+    return accepted.load_acquire() - done;            // (2)
   }
   /// The device is gone: nothing more comes in, the copy thread fails what is here.
   void lose() noexcept {

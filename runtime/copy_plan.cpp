@@ -76,20 +76,26 @@ void walk(const copy_plan& plan, F&& f) {
   }
 }
 
-void cut_tiles(copy_plan& plan) {
-  for (const copy_span& whole : plan.spans) {
-    for (std::uint64_t offset = 0; offset < whole.bytes; offset += copy_plan::tile_bytes) {
+}  // namespace
+
+std::vector<copy_span> cut_tiles(const std::vector<copy_span>& spans, std::uint64_t most) {
+  std::size_t count = 0;
+  for (const copy_span& whole : spans)
+    count += static_cast<std::size_t>((whole.bytes - 1) / most + 1);
+  std::vector<copy_span> tiles;
+  tiles.reserve(count);
+  for (const copy_span& whole : spans) {
+    for (std::uint64_t offset = 0; offset < whole.bytes; offset += most) {
       copy_span tile = whole;
       tile.image_offset += offset;
       tile.segment_offset += offset;
       tile.region_offset += offset;
-      tile.bytes = std::min(copy_plan::tile_bytes, whole.bytes - offset);
-      plan.tiles.push_back(tile);
+      tile.bytes = std::min(most, whole.bytes - offset);
+      tiles.push_back(tile);
     }
   }
+  return tiles;
 }
-
-}  // namespace
 
 result<copy_plan> make_copy_plan(const layout& shape, const rank_memory& memory) {
   if (result<void> valid = shape.validate(); !valid) return valid.why();
@@ -129,12 +135,11 @@ result<copy_plan> make_copy_plan(const layout& shape, const rank_memory& memory)
     return error(status::limit, "image needs too many tiles", shape.image_bytes,
                  copy_plan::max_pieces, tiles);
   plan.spans.reserve(static_cast<std::size_t>(spans));
-  plan.tiles.reserve(static_cast<std::size_t>(tiles));
   walk(plan, [&](const copy_span& span) {
     plan.spans.push_back(span);
     return true;
   });
-  cut_tiles(plan);
+  plan.tiles = cut_tiles(plan.spans, copy_plan::tile_bytes);
   return plan;
 }
 

@@ -33,6 +33,9 @@ struct copy_plan {
 /// do not fit in 63 bits; (`limit`) more than max_pieces. Bases are not looked at.
 result<copy_plan> make_copy_plan(const layout& shape, const rank_memory& memory);
 
+/// The spans in pieces of at most `most` bytes each, in image order.
+std::vector<copy_span> cut_tiles(const std::vector<copy_span>& spans, std::uint64_t most);
+
 /// Refuses memory that is not of the sizes from which `plan` was cut, or that has a null
 /// base: what must hold before an address is computed from the two.
 result<void> check_plan_memory(const copy_plan& plan, const rank_memory& memory);

@@ -20,6 +20,10 @@ result<std::unique_ptr<copy_streams>> copy_streams::open(const copier_options& o
   made->tasks_ = std::move(staging.value());
   auto* task = reinterpret_cast<copy_task*>(made->tasks_->data());
   std::uninitialized_default_construct_n(task, tasks);
+  auto sums = on.allocate_pinned(tasks * sizeof(std::uint64_t));
+  if (!sums) return sums.why();
+  made->sums_ = std::move(sums.value());
+  auto* const sum = reinterpret_cast<std::uint64_t*>(made->sums_->data());
 
   for (std::uint32_t s = 0; s < made->count_; ++s) {
     copy_stream& each = made->streams_[s];
@@ -35,6 +39,8 @@ result<std::unique_ptr<copy_streams>> copy_streams::open(const copier_options& o
     each.index = b;
     each.kind = made->stream_of(each).kind;
     each.tasks = task + std::size_t{b} * opts.max_batch;
+    each.sums = sum + std::size_t{b} * opts.max_batch;
+    each.report.checksums = opts.checksums ? each.sums : nullptr;
     each.rows.reserve(opts.max_batch);
     each.behind.reserve(opts.max_batch);
     auto done = on.create_event(&bell);
@@ -44,22 +50,25 @@ result<std::unique_ptr<copy_streams>> copy_streams::open(const copier_options& o
   return made;
 }
 
-copy_stream* copy_streams::pick(copy_kind kind) noexcept {
-  std::uint32_t& turn = turn_[static_cast<unsigned>(kind)];
+copy_stream* copy_streams::pick(copy_kind kind, bool late) noexcept {
+  const std::uint32_t turn = turn_[static_cast<unsigned>(kind)];
+  const auto cost = [late](const copy_stream& of) {
+    return of.flying_count + (!late && of.stalled() ? copy_stream::batches_each : 0);
+  };
   copy_stream* best = nullptr;
   for (std::uint32_t i = 1; i <= count_; ++i) {
     copy_stream& each = streams_[(turn + i) % count_];
     if (each.kind != kind || each.open != nullptr || idle(each) == nullptr) continue;
-    if (best == nullptr || each.flying_count < best->flying_count) best = &each;
+    if (best == nullptr || cost(each) < cost(*best)) best = &each;
   }
-  if (best != nullptr) turn = best->index;
   return best;
 }
 
 copy_batch* copy_streams::idle(const copy_stream& of) noexcept {
   copy_batch* first = &batches_[of.index * copy_stream::batches_each];
   for (std::uint32_t b = 0; b < copy_stream::batches_each; ++b)
-    if (first[b].stage == batch_stage::idle) return &first[b];
+    if (first[b].stage == batch_stage::idle || sync::mutated("staging reused under a copy"))
+      return &first[b];
   return nullptr;
 }
 

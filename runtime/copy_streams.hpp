@@ -28,12 +28,20 @@ struct copy_stream {
   copy_batch* open = nullptr;
   std::array<copy_batch*, batches_each> flying{};  ///< launch order
   std::uint32_t flying_count = 0;
+  std::int64_t seen_end_ns = 0;  ///< when the last batch that has no times of its own was seen over
 
+  // Relaxed: figures.
   sync::atomic<std::uint64_t> batches{0};
   sync::atomic<std::uint64_t> images{0};
   sync::atomic<std::uint64_t> bytes{0};
   sync::atomic<std::int64_t> busy_ns{0};
 
+  /// Something on it waits for compute, as far as was known when it was described.
+  [[nodiscard]] bool stalled() const noexcept {
+    bool any = open != nullptr && open->late;
+    for (std::uint32_t i = 0; i < flying_count; ++i) any |= flying[i]->late;
+    return any;
+  }
   void push_flying(copy_batch& batch) noexcept { flying[flying_count++] = &batch; }
   void pop_flying() noexcept {
     for (std::uint32_t i = 1; i < flying_count; ++i) flying[i - 1] = flying[i];
@@ -60,9 +68,14 @@ class copy_streams {
     return streams_[batch.index / copy_stream::batches_each];
   }
 
-  /// The copy thread's: the stream of this direction with the least in flight that can take a
-  /// batch now, in turn among equals; null when there is none.
-  copy_stream* pick(copy_kind kind) noexcept;
+  /// The copy thread's: the stream of this direction with the least in flight that can take a batch
+  /// now, in turn among equals; null when there is none. A batch that is not late goes behind late
+  /// ones only when it must.
+  copy_stream* pick(copy_kind kind, bool late) noexcept;
+  /// The copy thread's: a batch was opened on it.
+  void picked(const copy_stream& which) noexcept {
+    turn_[static_cast<unsigned>(which.kind)] = which.index;
+  }
   /// The copy thread's: an idle batch of the stream, or null.
   copy_batch* idle(const copy_stream& of) noexcept;
 
@@ -70,8 +83,9 @@ class copy_streams {
   copy_streams() = default;
 
   // Destroyed from the bottom up: streams first, which wait for what was enqueued and still
-  // reads tasks and events.
+  // reads tasks and events and writes sums.
   std::unique_ptr<memory_block> tasks_;
+  std::unique_ptr<memory_block> sums_;
   std::unique_ptr<copy_batch[]> batches_;
   std::unique_ptr<copy_stream[]> streams_;
   std::uint32_t count_ = 0;

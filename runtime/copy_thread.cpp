@@ -1,4 +1,5 @@
-// The pass of a copy thread, apart from launching (copy_launch.cpp): what comes in and what ends.
+// The pass of a copy thread, apart from launching (copy_launch.cpp) and from how ops end
+// (copy_end.cpp): what comes in, and which batches are over.
 #include "runtime/copy_thread.hpp"
 
 #include <algorithm>
@@ -17,35 +18,52 @@ constexpr auto idle_interval = std::chrono::hours(1);
 // Looks at the bell before sleeping: about a microsecond, less than a wake-up costs.
 constexpr int idle_looks = 500;
 
+std::uint32_t rows_of(const copy_core& core) noexcept {
+  return core.opts.store_depth + core.opts.restore_depth;
+}
+
 }  // namespace
 
 copy_thread::copy_thread(copy_core& core)
     : core_(core),
-      lanes_(core.opts.memory.slots, core.opts.store_depth + core.opts.restore_depth),
-      stamps_(core.opts.memory.units) {}
+      health_(core.opts.memory.slots, rows_of(core), core.slots),
+      lanes_(core.opts.memory.slots, rows_of(core), health_),
+      deadlines_(rows_of(core)),
+      notes_(rows_of(core)),
+      stamps_(core.opts.memory.units),
+      sums_(core.opts.checksums ? core.opts.memory.units : 0, unknown_sum) {}
 
 bool copy_thread::pass() noexcept {
+  held_ = core_.hush.asked();
+  std::fill_n(pending_, core_.opts.compute_streams, ~std::uint64_t{0});
   // Looked at before receiving, so that the ops that were cancelled come in first.
-  if (core_.sweep.exchange_acq_rel(false)) sweeping_ = true;
+  if (core_.sweep.exchange_acq_rel(false)) sweeping_ = true;  // (12)
   bool did = receive();
   if (sweeping_) did |= sweep();
   did |= reap();
   if (core_.gate.lost())
     did |= give_up(status::device_lost, status::device_lost);
-  else if (core_.abandon.load_acquire())
+  else if (core_.abandon.load_acquire())  // (8)
     did |= give_up(status::cancelled, status::timed_out);
+  else
+    did |= expire();
   did |= advance();
-  if (giving_up_ == status::ok) did |= launch_ready();
+  if (giving_up_ == status::ok && (!held_ || sync::mutated("launch under quiet")))
+    did |= launch_ready();
+  // Last: no call of the device comes after it. Relaxed: this thread's own count.
+  if (held_ && (core_.unproven.load_relaxed() == 0 || sync::mutated("quiet with copies in flight")))
+    did |= core_.hush.settle();
   if (did) core_.progress.ring();
   return did;
 }
 
 void copy_thread::run() noexcept {
+  core_.on.adopt_thread();
   for (;;) {
     // Read before looking for work: a ring after this ends the sleep below.
     const std::uint32_t seen = core_.bell.seen();
     const bool did = pass();
-    if (core_.stop.load_acquire() || finished()) break;
+    if (core_.stop.load_acquire() || finished()) break;  // (10)
     if (did) continue;
     int looks = 0;
     while (looks < idle_looks && core_.bell.seen() == seen) ++looks;
@@ -62,13 +80,17 @@ bool copy_thread::finished() const noexcept {
 
 deadline copy_thread::next_look() const noexcept {
   const deadline now = clock::now();
+  const deadline latest =
+      std::min(now + idle_interval,
+               deadlines_.empty() ? deadline::max()
+                                  : deadline(std::chrono::nanoseconds(deadlines_.first_ns())));
   bool again = false;
-  for (std::uint32_t s = 0; s < core_.streams->size(); ++s)
-    again |= core_.streams->at(s).open != nullptr;
+  for (std::uint32_t s = 0; s < core_.streams->size(); ++s) again |= may_push(core_.streams->at(s));
   const bool flying = core_.unproven.load_relaxed() != 0;
-  if (flying && core_.on.polls()) return now + poll_interval;
-  if (again || (flying && core_.gate.lost())) return now + retry_interval;
-  return now + idle_interval;
+  if (flying && core_.on.polls() && !core_.gate.lost())
+    return std::min(latest, now + poll_interval);
+  if (again || (flying && core_.gate.lost())) return std::min(latest, now + retry_interval);
+  return latest;
 }
 
 bool copy_thread::receive() noexcept {
@@ -78,11 +100,16 @@ bool copy_thread::receive() noexcept {
     did = true;
     for (std::size_t i = 0; i < n; ++i) {
       const queue_entry& entry = got[i];
-      if (entry.row == op_arena::none)
-        lanes_.skip(entry.slot, entry.sequence);
-      else if (giving_up_ != status::ok)
+      if (entry.row == op_arena::none) {
+        lanes_.skip(entry.slot, entry.sequence, entry.reset);
+        continue;
+      }
+      notes_[entry.row] = {};
+      if (giving_up_ != status::ok)
         refuse(entry.row, giving_up_);
-      else if (!lanes_.arrive(entry, core_.rows->header(entry.row).kind))
+      else if (lanes_.arrive(entry, core_.rows->header(entry.row).kind))
+        await_end(entry.row);
+      else
         refuse(entry.row, status::invalid);
     }
   }
@@ -107,18 +134,13 @@ bool copy_thread::sweep() noexcept {
 
 bool copy_thread::reap() noexcept {
   bool did = false;
-  for (std::uint32_t s = 0; s < core_.streams->size(); ++s) {
-    copy_stream& each = core_.streams->at(s);
-    while (each.flying_count != 0) {
-      copy_batch& oldest = *each.flying[0];
-      const event_state state = core_.on.query(*oldest.done);
-      if (state == event_state::pending) break;
-      const bool failed = state == event_state::failed;
-      // A lost device proves nothing: what it was doing may still be running.
-      if (failed && !answers(each, oldest)) break;
-      end_batch(each, oldest, failed);
-      did = true;
-    }
+  for (bool again = true; again;) {
+    again = false;
+    bool held_back = false;
+    for (std::uint32_t s = 0; s < core_.streams->size(); ++s)
+      again |= reap_stream(core_.streams->at(s), held_back);
+    did |= again;
+    again = again && held_back;
   }
   if (retired_ == 0) return did;
   for (std::uint32_t b = 0; b < core_.streams->size() * copy_stream::batches_each; ++b) {
@@ -132,13 +154,43 @@ bool copy_thread::reap() noexcept {
   return did;
 }
 
+bool copy_thread::reap_stream(copy_stream& on, bool& held_back) noexcept {
+  bool did = false;
+  while (on.flying_count != 0) {
+    copy_batch& oldest = *on.flying[0];
+    const event_state state = core_.on.query(*oldest.done);
+    if (state == event_state::pending && !sync::mutated("copy over before its event")) break;
+    if (!first_on_slots(oldest)) {
+      held_back = true;
+      break;
+    }
+    const bool failed = state == event_state::failed;
+    // A lost device proves nothing: what it was doing may still be running.
+    if (failed && !answers(on, oldest)) break;
+    end_batch(on, oldest, failed);
+    did = true;
+  }
+  return did;
+}
+
+// What a batch ran behind is judged first: whether a store is good depends on the restore before
+// it.
+bool copy_thread::first_on_slots(const copy_batch& batch) noexcept {
+  return std::none_of(batch.behind.begin(), batch.behind.end(), [&](const batch_ref& each) {
+    const copy_batch& before = core_.streams->batch(each.batch);
+    return before.stage == batch_stage::flying && before.ref() == each;
+  });
+}
+
 void copy_thread::end_batch(copy_stream& on, copy_batch& batch, bool event_failed) noexcept {
+  // Relaxed: the event that has fired publishes the report.
   const bool failed = event_failed || batch.report.failed.load(std::memory_order_relaxed);
-  const status code = batch.code == status::ok && failed ? status::failed : batch.code;
+  status code = batch.code == status::ok && failed ? status::failed : batch.code;
+  if (sync::mutated("failed copy as success")) code = status::ok;
   on.pop_flying();
-  core_.unproven.fetch_sub_release(1);  // pairs with close: the copies come first
   count(on, batch, code);
   release_rows(batch, code);
+  core_.unproven.fetch_sub_release(1);  // (5) the copies and their proofs come first
   if (batch.word.retire()) {
     batch.word.recycle();
     batch.stage = batch_stage::idle;
@@ -151,8 +203,13 @@ void copy_thread::end_batch(copy_stream& on, copy_batch& batch, bool event_faile
 void copy_thread::count(copy_stream& on, const copy_batch& batch, status code) noexcept {
   const std::uint64_t images = batch.rows.size();
   const std::uint64_t bytes = images * core_.opts.shape.image_bytes;
-  const std::int64_t begin_ns = batch.report.begin_ns.load(std::memory_order_relaxed);
-  const std::int64_t end_ns = batch.report.end_ns.load(std::memory_order_relaxed);
+  // Relaxed: see end_batch.
+  std::int64_t begin_ns = batch.report.begin_ns.load(std::memory_order_relaxed);
+  std::int64_t end_ns = batch.report.end_ns.load(std::memory_order_relaxed);
+  if (end_ns == 0) {  // the backend cannot tell
+    begin_ns = std::max(batch.handed_ns, on.seen_end_ns);
+    end_ns = on.seen_end_ns = steady_ns();
+  }
   on.batches.fetch_add_relaxed(1);
   on.busy_ns.fetch_add_relaxed(std::max<std::int64_t>(0, end_ns - begin_ns));
   if (code == status::ok) {
@@ -162,80 +219,6 @@ void copy_thread::count(copy_stream& on, const copy_batch& batch, status code) n
   if (core_.opts.trace == nullptr) return;
   core_.opts.trace->on_batch({core_.opts.rank, on.index, batch.kind, code,
                               static_cast<std::uint32_t>(images), bytes, begin_ns, end_ns});
-}
-
-// The copies of the batch are over: its rows may be written again.
-void copy_thread::release_rows(copy_batch& batch, status code) noexcept {
-  for (const std::uint32_t row : batch.rows) {
-    if (!batch.reported) {
-      end_op(row, code);
-      continue;
-    }
-    core_.ops.end(core_.rows->header(row).op);
-    core_.rows->put(row);
-  }
-  batch.rows.clear();
-  batch.reported = false;
-}
-
-// False: the op was cancelled and is gone without a completion. Asked once per op.
-bool copy_thread::take(std::uint32_t row) noexcept {
-  const copy_op_header& header = core_.rows->header(row);
-  if (core_.opts.on_take == nullptr || core_.opts.on_take(core_.opts.context, header.op))
-    return true;
-  const copy_kind kind = header.kind;
-  core_.ops.end(header.op);
-  core_.rows->put(row);
-  core_.gate.give(kind, 1);
-  core_.ended.fetch_add_release(1);
-  return false;
-}
-
-// Reports a taken op. `unproven`: a copy may still run. Then its row stays, which the copy reads,
-// and order_after must still find the batch. The room comes back first, so that who sees the
-// completion finds it free.
-void copy_thread::end_op(std::uint32_t row, status code, bool unproven) noexcept {
-  const copy_op_header& header = core_.rows->header(row);
-  completion what;
-  what.op = header.op;
-  what.rank = core_.opts.rank;
-  what.epoch = header.epoch;
-  what.code = code;
-  what.unproven = unproven;
-  const copy_kind kind = header.kind;
-  if (!unproven) {
-    core_.ops.end(what.op);
-    core_.rows->put(row);
-  }
-  core_.gate.give(kind, 1);
-  core_.opts.on_completion(core_.opts.context, what);
-  core_.ended.fetch_add_release(1);  // after the callback: none is running when all have ended
-}
-
-// Ends an op that is in no batch, was not taken and has left its lane.
-void copy_thread::refuse(std::uint32_t row, status code) noexcept {
-  const slot_id slot = core_.rows->header(row).slot;
-  if (take(row)) end_op(row, code);
-  core_.slots.pass(slot);
-}
-
-bool copy_thread::give_up(status never_handed, status handed) noexcept {
-  if (giving_up_ != status::ok) return false;
-  giving_up_ = never_handed;
-  lanes_.take_all([&](std::uint32_t row) { refuse(row, never_handed); });
-  const auto report = [&](copy_batch& batch) {
-    for (const std::uint32_t row : batch.rows) end_op(row, handed, true);
-    batch.reported = true;
-  };
-  for (std::uint32_t s = 0; s < core_.streams->size(); ++s) {
-    copy_stream& each = core_.streams->at(s);
-    if (each.open != nullptr && each.open->stage == batch_stage::described)
-      end_described(each, never_handed);
-    else if (each.open != nullptr)
-      report(*each.open);
-    for (std::uint32_t i = 0; i < each.flying_count; ++i) report(*each.flying[i]);
-  }
-  return true;
 }
 
 }  // namespace cairn::detail

@@ -18,37 +18,61 @@
 
 namespace cairn {
 
-void doorbell::ring() noexcept {
+namespace detail {
+namespace {
+
+// Over any two words with the operations of std::atomic, as some are simulated.
+
+template <class Word>
+void ring_bell(Word& rings, const Word& sleepers) noexcept {
   sync::point();
   // (1) acq_rel: releases what the ringer did to (3) and (4); acquires the announcement (5)
   // through (6) when that came first.
-  rings_.fetch_add(1, std::memory_order_acq_rel);
+  rings.fetch_add(1, std::memory_order_acq_rel);
   sync::point();
   // (2) relaxed: ordered behind (5) by (1).
-  if (sleepers_.load(std::memory_order_relaxed) != 0) sync::wake_all(rings_);
+  if (sleepers.load(std::memory_order_relaxed) != 0) sync::wake_all(rings);
 }
 
-std::uint32_t doorbell::seen() const noexcept {
+template <class Word>
+std::uint32_t bell_seen(const Word& rings) noexcept {
   sync::point();
-  return rings_.load(std::memory_order_acquire);  // (3) acquire: pairs with (1)
+  return rings.load(std::memory_order_acquire);  // (3) acquire: pairs with (1)
 }
 
-void doorbell::wait(std::uint32_t seen, deadline until) noexcept {
+template <class Word>
+void wait_for_bell(Word& rings, Word& sleepers, std::uint32_t seen, deadline until) noexcept {
   sync::point();
   // (4) acquire: pairs with (1). Rung already: no announcement, no system call.
-  if (rings_.load(std::memory_order_acquire) != seen) return;
+  if (rings.load(std::memory_order_acquire) != seen) return;
   sync::point();
-  sleepers_.fetch_add(1, std::memory_order_relaxed);  // (5) published by (6)
+  if (!sync::mutated("sleeper unannounced"))
+    sleepers.fetch_add(1, std::memory_order_relaxed);  // (5) relaxed: published by (6)
   for (;;) {
     sync::point();
     // (6) acq_rel: releases (5) to (1), or acquires (1).
-    if (rings_.fetch_add(0, std::memory_order_acq_rel) != seen) break;
+    if (rings.fetch_add(0, std::memory_order_acq_rel) != seen) break;
     if (clock::now() >= until) break;
-    sync::sleep_until(rings_, seen, until);
+    sync::sleep_until(rings, seen, until);
   }
   sync::point();
   // (7) relaxed: a ringer that still reads the higher count wakes nobody, at worst.
-  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  if (!sync::mutated("sleeper unannounced")) sleepers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+}  // namespace detail
+
+void doorbell::ring() noexcept {
+  detail::ring_bell(rings_, sleepers_);
+}
+
+std::uint32_t doorbell::seen() const noexcept {
+  return detail::bell_seen(rings_);
+}
+
+void doorbell::wait(std::uint32_t seen, deadline until) noexcept {
+  detail::wait_for_bell(rings_, sleepers_, seen, until);
 }
 
 }  // namespace cairn

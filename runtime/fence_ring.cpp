@@ -17,16 +17,20 @@ result<void> fence_ring::open(device& on) {
 
 void fence_ring::raise(sync::atomic<std::uint64_t>& word, std::uint64_t step) noexcept {
   std::uint64_t seen = word.load_relaxed();
-  while (seen < step && !word.cas_release(seen, step)) {
+  while (seen < step && !word.cas_release(seen, step)) {  // (2), (3)
   }
 }
 
 status fence_ring::mark(device& on, std::uint64_t step) noexcept {
   entry& at = ring_[step % positions];
+  if (sync::mutated("mark before the event")) {
+    raise(at.covers, step);
+    raise(marked_, step);
+  }
   const status recorded = on.record(*at.what, *compute());
   if (recorded != status::ok) return recorded;
   raise(at.covers, step);  // (2) release: pairs with (5); the event is recorded
-  raise(marked_, step);    // (3) release: pairs with (4); a position with covers >= step exists
+  raise(marked_, step);    // (3) release: pairs with (4), (6); there is a position for step
   return status::ok;
 }
 

@@ -11,6 +11,9 @@
 //   * Waiting for a later position than asked cannot deadlock: every wait, on whatever stream,
 //     refers to a recording made before the wait was enqueued, so waits point backwards in time.
 //
+//   covers(p) = c   --mark(s), any caller, s % positions == p and s > c-->    covers(p) = s
+//   marked = m      --mark(s), the same caller afterwards, s > m-->           marked = s
+//
 // `covers` of a position is raised only after its event was recorded; a resolver reads it first
 // and uses the event second, so that it never waits on an event that is not recorded yet, which
 // would order nothing. Between the two the event may be recorded again: later, so it still covers.
@@ -38,16 +41,20 @@ class fence_ring {
   /// Creates the events. Once, before all others.
   result<void> open(device& on);
 
-  void attach(stream& compute) noexcept { compute_.store_release(&compute); }  // (1)
+  void attach(stream& compute) noexcept {
+    compute_.store_release(&compute);  // (1) release: pairs with (7); the stream
+  }
   /// Null before attach.
   [[nodiscard]] stream* compute() const noexcept {
-    return compute_.load_acquire();
-  }  // pairs with (1)
+    return compute_.load_acquire();  // (7) acquire: pairs with (1)
+  }
 
   /// Names the stream's position now. Lock-free. Precondition: attached, step > 0.
   status mark(device& on, std::uint64_t step) noexcept;
   /// Steps up to this one can be resolved. Wait-free.
-  [[nodiscard]] std::uint64_t marked() const noexcept { return marked_.load_acquire(); }  // (4)
+  [[nodiscard]] std::uint64_t marked() const noexcept {
+    return marked_.load_acquire();  // (4) acquire: pairs with (3)
+  }
   /// The same, also for a caller that learned of a step in a way that orders nothing: a
   /// read-modify-write reads the last value there is. Lock-free.
   [[nodiscard]] std::uint64_t marked_latest() noexcept {

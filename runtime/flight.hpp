@@ -19,6 +19,14 @@
 // closing thread's change is later, and it acquires what was put, or the report's is later, and
 // the reporter learns that it has to see to its report itself.
 //
+//   from -> to                     who                      by
+//   submitters + 1                 a submitter              enter (4); by leave if it was closed
+//   submitters - 1                 the same, handed over    leave (1)
+//   reports + ranks                a submitter inside       accept
+//   reports - 1                    a rank's copy thread     reported (2)
+//   open -> closed                 who closes, any thread   close (5)
+//   closed -> over                 the same                 finish (5)
+//
 // Orders: every change is a read-modify-write. (1) leaving and (2) reporting release, (3)
 // waiting acquires: who sees the counts at zero sees all that was done before. Reports of an op
 // are announced before its first enqueue, so the count cannot run below zero.
@@ -35,24 +43,30 @@ class flight {
  public:
   /// False when closed: the caller is not inside. Wait-free.
   [[nodiscard]] bool enter() noexcept {
-    // acquire: pairs with the closing read-modify-write
+    // (4) acquire: pairs with (5); who is refused comes after the call of close.
     const std::uint64_t before = word_.fetch_add_acquire(one_submitter);
     if ((before & closed_bit) == 0) return true;
     leave();
     return false;
   }
   void leave() noexcept {
-    const std::uint64_t after = word_.fetch_sub_acq_rel(one_submitter) - one_submitter;  // (1)
+    const std::uint64_t after =
+        word_.fetch_sub_acq_rel(one_submitter) - one_submitter;  // (1) acq_rel: pairs with (3), (5)
     if ((after & closed_bit) != 0 && submitters_of(after) == 0) bell_.ring();
   }
-  /// Announces `reports` to come. Only inside.
+  /// Announces `reports` to come. Only inside. Relaxed: the queue hands the op on.
   void accept(std::uint32_t reports) noexcept { word_.fetch_add_relaxed(reports); }
   /// One has come. True when it is over: the caller sees to what it has put.
   bool reported() noexcept {
-    const std::uint64_t after = word_.fetch_sub_acq_rel(1) - 1;  // (2)
+    const std::uint64_t after = word_.fetch_sub_acq_rel(1) - 1;  // (2) acq_rel: pairs with (3), (5)
     if (reports_of(after) == 0) bell_.ring();
     return (after & over_bit) != 0;
   }
+  /// Something was put that is no report. True when it is over, as for reported.
+  [[nodiscard]] bool noted() noexcept {
+    return (word_.fetch_add_acq_rel(0) & over_bit) != 0;  // (2)
+  }
+  // (5) acq_rel: pairs with (1), (2), (4). Acquires what was put before a report that is counted.
   void close() noexcept { word_.fetch_or_acq_rel(closed_bit); }
   void finish() noexcept { word_.fetch_or_acq_rel(over_bit); }
 

@@ -12,6 +12,8 @@
 #include <oneapi/tbb/task_group.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <utility>
 
 #include "kernels/scatter_gather.hpp"
@@ -32,11 +34,15 @@ std::int64_t now_ns() noexcept {
 /// One batch while it runs.
 struct job {
   const host_batch& batch;
-  std::size_t total;  ///< tiles of all images
+  std::size_t total;    ///< tiles of all images
+  std::uint64_t* sums;  ///< of each image, or null
   sync::atomic<std::size_t> claims{0};
   sync::atomic<std::size_t> copied{0};
 
-  explicit job(const host_batch& b) noexcept : batch(b), total(b.tasks.size() * b.plan->tiles()) {}
+  explicit job(const host_batch& b) noexcept
+      : batch(b),
+        total(b.tasks.size() * b.plan->tiles()),
+        sums(b.report != nullptr ? b.report->checksums : nullptr) {}
 
   [[nodiscard]] std::size_t runs() const noexcept {
     return (total + batch.plan->claim_tiles() - 1) / batch.plan->claim_tiles();
@@ -49,7 +55,14 @@ struct job {
     std::size_t tile = first % per_image;
     while (first < last) {
       const std::size_t count = std::min(last - first, per_image - tile);
-      batch.plan->copy(batch.kind, batch.tasks[image], tile, count);
+      if (sums == nullptr) {
+        batch.plan->copy(batch.kind, batch.tasks[image], tile, count);
+      } else {
+        // Relaxed: (3) and the event that is recorded behind the batch publish the sums.
+        std::atomic_ref(sums[image])
+            .fetch_add(batch.plan->copy_and_sum(batch.kind, batch.tasks[image], tile, count),
+                       std::memory_order_relaxed);
+      }
       first += count;
       tile = 0;
       ++image;
@@ -99,7 +112,7 @@ host_plan::host_plan(const void* owner, const copy_plan& plan, const rank_memory
       slots_(memory.slots),
       claim_tiles_(std::max<std::size_t>(
           1, static_cast<std::size_t>(claim_bytes * plan.tiles.size() / plan.image_bytes))),
-      copy_tile_(kernels::tile_copies().front().copy) {}
+      tile_copy_(kernels::tile_copies().front()) {}
 
 bool host_plan::in_range(const copy_task& task) const noexcept {
   if (task.slot >= slots_ || task.units == nullptr) return false;
@@ -107,17 +120,36 @@ bool host_plan::in_range(const copy_task& task) const noexcept {
                      [this](unit_id unit) { return unit < units_; });
 }
 
-void host_plan::copy(copy_kind kind, const copy_task& task, std::size_t first,
-                     std::size_t count) const noexcept {
-  for (std::size_t i = first; i < first + count; ++i) {
-    const kernels::tile_ends ends =
-        kernels::locate(tiles_[i], kind, regions_.data(), segments_.data(), task.slot, task.units);
-    copy_tile_(ends.to, ends.from, static_cast<std::size_t>(tiles_[i].bytes));
+template <class Copy>
+void host_plan::place(copy_kind kind, const copy_task& task, std::size_t first, std::size_t count,
+                      Copy&& copy) const noexcept {
+  std::array<kernels::placed_tile, 64> placed;
+  for (const std::size_t last = first + count; first < last;) {
+    std::size_t n = 0;
+    for (; n < placed.size() && first < last; ++n, ++first) {
+      const copy_span& tile = tiles_[first];
+      const kernels::tile_ends ends =
+          kernels::locate(tile, kind, regions_.data(), segments_.data(), task.slot, task.units);
+      placed[n] = {ends.to, ends.from, static_cast<std::size_t>(tile.bytes), tile.image_offset};
+    }
+    copy(std::span<const kernels::placed_tile>(placed.data(), n));
   }
 }
 
+void host_plan::copy(copy_kind kind, const copy_task& task, std::size_t first,
+                     std::size_t count) const noexcept {
+  place(kind, task, first, count, tile_copy_.copy);
+}
+
+std::uint64_t host_plan::copy_and_sum(copy_kind kind, const copy_task& task, std::size_t first,
+                                      std::size_t count) const noexcept {
+  std::uint64_t sum = 0;
+  place(kind, task, first, count, [&](auto tiles) { sum += tile_copy_.copy_and_sum(tiles); });
+  return sum;
+}
+
 std::uint32_t helper_budget::take(std::uint32_t most) noexcept {
-  std::uint32_t free = free_.load_relaxed();  // a count only: helpers are ordered by their job
+  std::uint32_t free = free_.load_relaxed();  // relaxed: helpers are ordered by their job
   for (;;) {
     const std::uint32_t taken = std::min(free, most);
     if (taken == 0 || free_.cas_relaxed(free, free - taken)) return taken;
@@ -125,7 +157,7 @@ std::uint32_t helper_budget::take(std::uint32_t most) noexcept {
 }
 
 void helper_budget::give(std::uint32_t helpers) noexcept {
-  if (helpers > 0) free_.fetch_add_relaxed(helpers);
+  if (helpers > 0) free_.fetch_add_relaxed(helpers);  // as in take
 }
 
 struct batch_runner::helpers {
@@ -156,6 +188,8 @@ void batch_runner::run(const host_batch& batch) noexcept {
   batch_report& report = batch.report != nullptr ? *batch.report : unread;
   // Relaxed: the event that is recorded behind the batch publishes the report.
   report.begin_ns.store(now_ns(), std::memory_order_relaxed);
+
+  if (report.checksums != nullptr) std::fill_n(report.checksums, batch.tasks.size(), 0);
 
   const host_plan& plan = *batch.plan;
   bool done = std::all_of(batch.tasks.begin(), batch.tasks.end(),

@@ -31,8 +31,16 @@ class host_plan final : public device_plan {
   /// Copies tiles [first, first + count) of one image.
   void copy(copy_kind kind, const copy_task& task, std::size_t first,
             std::size_t count) const noexcept;
+  /// The same; returns what they add to the image's checksum.
+  [[nodiscard]] std::uint64_t copy_and_sum(copy_kind kind, const copy_task& task, std::size_t first,
+                                           std::size_t count) const noexcept;
 
  private:
+  /// Gives `copy` the tiles with their addresses, some at a time.
+  template <class Copy>
+  void place(copy_kind kind, const copy_task& task, std::size_t first, std::size_t count,
+             Copy&& copy) const noexcept;
+
   const void* owner_;
   std::vector<copy_span> tiles_;
   std::vector<strided> regions_;
@@ -42,7 +50,7 @@ class host_plan final : public device_plan {
   std::uint32_t units_;
   std::uint32_t slots_;
   std::size_t claim_tiles_;
-  kernels::tile_copy copy_tile_;
+  kernels::tiles_copy_variant tile_copy_;
 };
 
 /// One launch. What it points to belongs to the caller and is read only when the batch runs.

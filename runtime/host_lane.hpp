@@ -5,6 +5,10 @@
 // Who runs the items: the stream's thread (run_until_closed), or in manual mode the caller of
 // step. There is one consumer at a time.
 //
+// An event that is recorded where nothing is left to run has fired, and needs no item: it takes the
+// place of the last one, and no stream's thread is woken for it. Not in manual mode, where nothing
+// happens but by step.
+//
 // Sleeping: producers ring `work_` after showing an item; the thread reads work_.seen() before
 // it looks at the ring, so a ring in between is not missed. A lane that waits for another sleeps
 // on that lane's `fired_`, rung after each record item is over.
@@ -23,8 +27,8 @@ namespace cairn::detail {
 
 class host_lane {
  public:
-  /// `depth` items at most; `budget` null: batches run in one thread.
-  host_lane(std::uint32_t index, std::uint32_t depth, helper_budget* budget);
+  /// `depth` items at most; `budget` null: batches run in one thread; `stepped`: manual mode.
+  host_lane(std::uint32_t index, std::uint32_t depth, helper_budget* budget, bool stepped);
   host_lane(const host_lane&) = delete;
   host_lane& operator=(const host_lane&) = delete;
 
@@ -51,10 +55,10 @@ class host_lane {
 
   /// No more items will come; the thread ends after those that are there.
   void close() noexcept;
-  /// Undoes close, for the next stream. No thread runs.
+  /// Undoes close, for the next stream. Relaxed: no thread runs.
   void reopen() noexcept { closing_.store_relaxed(false); }
 
-  /// For tests: pretend that the stream captures a graph.
+  /// For tests: pretend that the stream captures a graph. Relaxed: a wish.
   void set_capturing(bool on) noexcept { capturing_.store_relaxed(on); }
   [[nodiscard]] bool capturing() const noexcept { return capturing_.load_relaxed(); }
 
@@ -78,6 +82,7 @@ class host_lane {
   void finish(work& item) noexcept;
 
   std::uint32_t index_;
+  bool stepped_;
   work_ring<work> ring_;
   batch_runner runner_;
   doorbell work_;

@@ -38,7 +38,7 @@ host_lane* host_shared::claim_lane() {
     host_lane* lane = e.lane.load_relaxed();          // written by an earlier owner, see (4)
     if (lane == nullptr) {
       try {
-        lane = new host_lane(i, depth_, use_helpers_ ? &helpers_ : nullptr);
+        lane = new host_lane(i, depth_, use_helpers_ ? &helpers_ : nullptr, manual_);
       } catch (...) {
         e.owned.store_release(false);
         throw;

@@ -44,7 +44,6 @@
 // lock-free: they repeat only when another thread has changed the bucket.
 #pragma once
 
-#include <bit>
 #include <cairn/types.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +52,7 @@
 
 #include "runtime/index_node.hpp"
 #include "runtime/index_words.hpp"
+#include "runtime/large_array.hpp"
 #include "runtime/sync.hpp"
 
 namespace cairn::detail {
@@ -63,11 +63,15 @@ class index {
  public:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   index(std::uint32_t capacity, Nodes nodes)
-      : buckets_(std::bit_ceil(std::size_t{2} * (capacity == 0 ? 1 : capacity))),
-        heads_(std::make_unique<word[]>(buckets_)),
+      : buckets_(std::uint64_t{2} * (capacity == 0 ? 1 : capacity)),
+        heads_(buckets_),
         nodes_(std::move(nodes)) {
+    // Relaxed: before any thread knows the index.
     for (std::size_t b = 0; b < buckets_; ++b) heads_[b].store_relaxed(head_word{}.pack());
   }
+
+  /// The bucket of a key with this hash may be wanted soon: brings it near, without waiting.
+  void expect(std::uint64_t hash) const noexcept { __builtin_prefetch(&head_of(hash)); }
 
   /// Calls accept(id) -> bool for each node under `key`, newest first, until one is accepted;
   /// returns it or none. The node may be leaving the index: accept decides (by its own
@@ -93,18 +97,16 @@ class index {
   static constexpr int restarts_max = 64;
 
   [[nodiscard]] word& head_of(std::uint64_t hash) const noexcept {
-    return heads_[hash & (buckets_ - 1)];
+    return heads_[(hash & 0xffff'ffff) * buckets_ >> 32];
   }
   static bool has_key(const index_node& node, const checkpoint_key& key) noexcept {
     // (5) acquire: pairs with (1). Who reads the key of a later life sees, from then on, the
     // mark (6) that ended the earlier one.
-    return node.hi.load_acquire() == key.hi && node.lo.load_acquire() == key.lo;
+    // Both are read and one branch follows: fewer guesses for the processor.
+    const std::uint64_t hi = node.hi.load_acquire() ^ key.hi;
+    return (hi | (node.lo.load_acquire() ^ key.lo)) == 0;
   }
 
-  /// One try of find: false when it was overtaken by a recycled node.
-  template <class Accept>
-  bool probe(std::uint64_t hash, const checkpoint_key& key, Accept& accept,
-             std::uint32_t& found) const;
   /// Visits each node of a bucket that is not erased, newest first, and unlinks the erased ones:
   /// visit(to, node, link) -> verdict. Starts over whenever it may have left the chain. Returns
   /// the head as it was when the walk passed it.
@@ -114,40 +116,35 @@ class index {
   template <class Visit>
   bool walk_once(word& head, std::uint64_t& from, Visit& visit);
 
-  std::size_t buckets_;
-  std::unique_ptr<word[]> heads_;
+  std::uint64_t buckets_;
+  large_array<word> heads_;
   Nodes nodes_;
 };
 
 template <class Nodes>
 template <class Accept>
-std::uint32_t index<Nodes>::find(const checkpoint_key& key, Accept&& accept) const {
+[[gnu::always_inline]] inline std::uint32_t index<Nodes>::find(const checkpoint_key& key,
+                                                               Accept&& accept) const {
   const std::uint64_t hash = hash_of(key);
-  std::uint32_t found = none;
-  for (int i = 0; i <= restarts_max; ++i)
-    if (probe(hash, key, accept, found)) return found;
-  return none;
-}
-
-template <class Nodes>
-template <class Accept>
-bool index<Nodes>::probe(std::uint64_t hash, const checkpoint_key& key, Accept& accept,
-                         std::uint32_t& found) const {
   const std::uint8_t print = print_of(hash);
-  // (4) acquire: pairs with (3) and (8).
-  edge to = edge::unpack(head_of(hash).load_acquire());
-  while (!to.ends()) {
-    if (to.print != print && to.last) return true;  // the usual miss: no node touched
-    const index_node& node = nodes_(to.id);
-    const auto link = link_word::unpack(node.link.load_acquire());  // (4)
-    if (link.life != to.life) return false;
-    if (to.print == print && !link.erased && has_key(node, key) && accept(to.id)) {
-      found = to.id;
-      return true;
+  const word& head = head_of(hash);
+  for (int restarts = 0;; ++restarts) {
+    // (4) acquire: pairs with (2), (3), (6) and (8).
+    edge to = edge::unpack(head.load_acquire());
+    for (;;) {
+      // The usual miss touches no node.
+      if (to.ends() || (to.print != print && to.last)) return none;
+      const index_node& node = nodes_(to.id);
+      const std::uint64_t link = node.link.load_acquire();  // (4)
+      if (to.print == print && link_word::lives(link, to)) {
+        if (has_key(node, key) && accept(to.id)) return to.id;
+      } else if (link_word::unpack(link).life != to.life) {
+        break;  // recycled: start over
+      }
+      to = edge::unpack(link);
     }
-    to = link.next;
+    if (restarts == restarts_max) return none;
   }
-  return true;
 }
 
 template <class Nodes>
@@ -219,7 +216,7 @@ std::uint32_t index<Nodes>::insert_unless(std::uint32_t id, const checkpoint_key
     const auto old = head_word::unpack(seen);
     // (2) release: pairs with (4) of readers who come by an outdated edge.
     mine.link.store_release(link_word{old.first, life, false}.pack());
-    const head_word wanted{edge{id, print, life, old.first.ends()}, old.next_version()};
+    const head_word wanted{edge::to(id, print, life, old.first.ends()), old.next_version()};
     // (3) acq_rel: publishes key and link to (4). Fails if anything was inserted, or the
     // first node unlinked, since the walk began.
     if (head.cas_acq_rel(seen, wanted.pack())) return none;

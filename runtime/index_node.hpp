@@ -8,8 +8,9 @@
 
 namespace cairn::detail {
 
-/// Part of whatever an id stands for (a record, a unit). The index alone writes it. `hi` and
-/// `lo` stay as they are from the insertion until the node is inserted again.
+/// Part of whatever an id stands for (a record, a unit). The index alone writes `link`. `hi` and
+/// `lo` are written by who is about to insert the node, with release, and by the insertion; they
+/// stay as they are from then until the node is inserted again.
 struct index_node {
   sync::atomic<std::uint64_t> hi;
   sync::atomic<std::uint64_t> lo;

@@ -6,17 +6,18 @@
 #include <cairn/types.hpp>
 #include <cstdint>
 
+#include "runtime/bit_fields.hpp"
+
 namespace cairn::detail {
 
 /// Both halves count: either may be a small sequential number.
 inline std::uint64_t hash_of(const checkpoint_key& key) noexcept {
-  // The finaliser of SplitMix64 (Steele, Lea, Flood 2014), once over each half.
-  const auto mix = [](std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return x ^ (x >> 31);
-  };
-  return mix(key.lo + mix(key.hi + 0x9e3779b97f4a7c15ULL));
+  // One round of multiply and fold after the halves have been joined by a product: keys are hashes
+  // themselves, or small numbers in tests. (The multipliers are SplitMix64's; Steele, Lea, Flood
+  // 2014.)
+  std::uint64_t x = key.hi * 0xbf58476d1ce4e5b9ULL + key.lo + 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 32)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 29);
 }
 
 /// Eight bits of the hash that the bucket does not use.
@@ -24,26 +25,32 @@ inline std::uint8_t print_of(std::uint64_t hash) noexcept {
   return static_cast<std::uint8_t>(hash >> 56);
 }
 
-/// Names the next node of a chain: 48 bits, the low ones of a head and of a link alike.
-struct edge {
+/// Names the next node of a chain: 48 bits, the low ones of a head and of a link alike. Bit-fields:
+/// what is compared stays in the register that the word was read into.
+struct alignas(std::uint64_t) edge {
   static constexpr std::uint32_t no_id = (1U << 24) - 1;
   static constexpr std::uint16_t life_mask = (1U << 15) - 1;
   static constexpr std::uint64_t mask = (std::uint64_t{1} << 48) - 1;
 
-  std::uint32_t id = no_id;  ///< 24 bits; no_id: the chain ends
-  std::uint8_t print = 0;    ///< of that node's key
-  std::uint16_t life = 0;    ///< 15 bits: how often that node had been inserted, this time included
-  bool last = false;         ///< that node had no successor from the beginning
+  std::uint32_t id : 24 = no_id;  ///< no_id: the chain ends
+  std::uint8_t print : 8 = 0;     ///< of that node's key
+  std::uint16_t life : 15 = 0;    ///< how often that node had been inserted, this time included
+  bool last : 1 = false;          ///< that node had no successor from the beginning
+  std::uint16_t rest : 16 = 0;    ///< 0
 
+  /// To a node that begins its life number `lives`.
+  static edge to(std::uint32_t node, std::uint8_t its_print, std::uint16_t lives,
+                 bool is_last) noexcept {
+    edge made;
+    made.id = node & no_id;
+    made.print = its_print;
+    made.life = lives & life_mask;
+    made.last = is_last;
+    return made;
+  }
   [[nodiscard]] bool ends() const noexcept { return id == no_id; }
-  [[nodiscard]] std::uint64_t pack() const noexcept {
-    return std::uint64_t{id} | std::uint64_t{print} << 24 | std::uint64_t{life} << 32 |
-           std::uint64_t{last} << 47;
-  }
-  static edge unpack(std::uint64_t word) noexcept {
-    return {static_cast<std::uint32_t>(word & no_id), static_cast<std::uint8_t>(word >> 24),
-            static_cast<std::uint16_t>(word >> 32 & life_mask), (word >> 47 & 1) != 0};
-  }
+  [[nodiscard]] std::uint64_t pack() const noexcept { return std::bit_cast<std::uint64_t>(*this); }
+  static edge unpack(std::uint64_t word) noexcept { return std::bit_cast<edge>(word & mask); }
   /// `word`, a head or a link, with another edge.
   static std::uint64_t replace(std::uint64_t word, const edge& by) noexcept {
     return (word & ~mask) | by.pack();
@@ -82,6 +89,8 @@ struct link_word {
   [[nodiscard]] std::uint64_t pack() const noexcept {
     return next.pack() | std::uint64_t{life} << 48 | (erased ? erased_bit : 0);
   }
+  /// Of a link as it stands in the node: the node is in the life that `to` means, and not erased.
+  static bool lives(std::uint64_t word, const edge& to) noexcept { return word >> 48 == to.life; }
   static link_word unpack(std::uint64_t word) noexcept {
     return {edge::unpack(word), static_cast<std::uint16_t>(word >> 48 & edge::life_mask),
             (word & erased_bit) != 0};

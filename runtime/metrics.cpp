@@ -53,6 +53,7 @@ std::int64_t upper_edge(std::size_t bucket) noexcept {
 }  // namespace
 
 // All accesses are relaxed: the counters order nothing and are read for people.
+// Relaxed, as all here: figures.
 void latency_histogram::add(std::int64_t ns) noexcept {
   const std::int64_t value = ns < 0 ? 0 : ns;
   counts_[bucket_of(static_cast<std::uint64_t>(value))].fetch_add(1, std::memory_order_relaxed);
@@ -61,7 +62,7 @@ void latency_histogram::add(std::int64_t ns) noexcept {
 
 std::uint64_t latency_histogram::count() const noexcept {
   std::uint64_t sum = 0;
-  for (const auto& c : counts_) sum += c.load(std::memory_order_relaxed);
+  for (const auto& c : counts_) sum += c.load(std::memory_order_relaxed);  // see add
   return sum;
 }
 

@@ -6,10 +6,13 @@
 // same reason, and the batch's tasks point straight at them: a row is the op's staging memory and
 // comes back only when no copy can read it.
 //
-// Free rows form a stack. Any thread takes, once it holds a room (room_gate); the copy thread
-// puts. A row is put before its room is given back, so who holds a room finds a row. The head
-// carries a tag that each take and put changes: without it, a taker that read `next` of a row
-// which others took and put back meanwhile would install a stale link.
+//   free      --take, a submitter that holds a room-->                  taken: its alone
+//   taken     --enqueue, the same-->                                    enqueued: the copy thread's
+//   enqueued  --launch, the copy thread-->                              read by the device too
+//   either    --put, the copy thread, no copy can read it any more-->   free
+//
+// Any thread takes a free row, once it holds a room (room_gate); the copy thread puts it back. A
+// row is put before its room is given back, so who holds a room finds a row.
 #pragma once
 
 #include <cairn/backend.hpp>
@@ -20,13 +23,15 @@
 #include <span>
 #include <utility>
 
+#include "runtime/id_run.hpp"
+#include "runtime/index_stack.hpp"
 #include "runtime/sync.hpp"
 
 namespace cairn::detail {
 
 class op_arena {
  public:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  static constexpr std::uint32_t none = index_stack::none;
 
   static result<std::unique_ptr<op_arena>> open(device& on, std::uint32_t rows,
                                                 std::uint32_t units_per_op) {
@@ -38,25 +43,17 @@ class op_arena {
 
   /// Precondition: the caller holds a room that it has not used yet. Lock-free.
   std::uint32_t take() noexcept {
-    std::uint64_t seen = head_.load_acquire();  // (1) acquire: pairs with (3)
-    for (;;) {
-      const std::uint32_t row = row_of(seen);
-      assert(row != none);
-      const std::uint32_t below = next_[row].load_relaxed();       // stale only if the CAS fails
-      if (head_.cas_acquire(seen, make(below, seen))) return row;  // (2) acquire: pairs with (3)
-    }
+    const std::uint32_t row = free_.take();
+    assert(row != none);
+    return row;
   }
-
   /// The copy thread's. Lock-free.
-  void put(std::uint32_t row) noexcept {
-    std::uint64_t seen = head_.load_relaxed();
-    do {
-      next_[row].store_relaxed(row_of(seen));
-    } while (!head_.cas_release(seen, make(row, seen)));  // (3) release: pairs with (1), (2)
-  }
+  void put(std::uint32_t row) noexcept { free_.put(row); }
 
   /// Written by the taker before it enqueues the row, read by the copy thread afterwards.
   [[nodiscard]] copy_op_header& header(std::uint32_t row) noexcept { return headers_[row]; }
+  [[nodiscard]] std::int64_t& accepted_ns(std::uint32_t row) noexcept { return accepted_ns_[row]; }
+  [[nodiscard]] id_run& ids(std::uint32_t row) noexcept { return ids_[row]; }
   [[nodiscard]] unit_id* units(std::uint32_t row) noexcept { return units_ + row * stride_; }
 
  private:
@@ -67,27 +64,17 @@ class op_arena {
         units_(reinterpret_cast<unit_id*>(memory_->data())),
         stride_(stride),
         headers_(new copy_op_header[rows]),
-        next_(new sync::atomic<std::uint32_t>[rows]),
-        head_(0) {
-    for (std::uint32_t row = 0; row < rows; ++row)
-      next_[row].store_relaxed(row + 1 == rows ? none : row + 1);
-  }
-
-  // The head: row in the lower half, tag in the upper.
-  static std::uint32_t row_of(std::uint64_t head) noexcept {
-    return static_cast<std::uint32_t>(head);
-  }
-  static std::uint64_t make(std::uint32_t row, std::uint64_t before) noexcept {
-    const std::uint64_t tag = (before >> 32) + 1;
-    return tag << 32 | row;
-  }
+        accepted_ns_(new std::int64_t[rows]),
+        ids_(new id_run[rows]),
+        free_(rows) {}
 
   std::unique_ptr<memory_block> memory_;
   unit_id* units_;
   std::size_t stride_;
   std::unique_ptr<copy_op_header[]> headers_;
-  std::unique_ptr<sync::atomic<std::uint32_t>[]> next_;
-  alignas(sync::cache_line) sync::atomic<std::uint64_t> head_;
+  std::unique_ptr<std::int64_t[]> accepted_ns_;
+  std::unique_ptr<id_run[]> ids_;
+  index_stack free_;
 };
 
 }  // namespace cairn::detail

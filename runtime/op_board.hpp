@@ -17,6 +17,10 @@
 // last batch that was launched on the slot. Ops on a slot run in a chain, so who runs behind the
 // last batch runs behind all. A reader looks at `passed` first and at `admitted` second: when they
 // agree, all ops admitted before the second look had passed at the first.
+//
+// And whether the slot takes ops, in one word: how many restores and resets were admitted and are
+// not decided, how many copies on it were given up and not proven over, and whether what it holds
+// is unknown. It is for refusing early; what a store has read is judged in slot_health.
 #pragma once
 
 #include <cairn/types.hpp>
@@ -41,6 +45,7 @@ class op_board {
 
   /// The submitter's, before it enqueues the op.
   void accept(op_id op) noexcept {
+    // (4) release: pairs with (3); what the submitter did before.
     words_[op.index].store_release(make(op.generation, stage::accepted, {}));
   }
   /// The copy thread's. (1) release: pairs with (3).
@@ -50,7 +55,8 @@ class op_board {
 
   /// Wait-free. Precondition: op.index is below max_ops.
   [[nodiscard]] view look(op_id op) const noexcept {
-    const std::uint64_t word = words_[op.index].load_acquire();  // (3) acquire: pairs with (1), (2)
+    // (3) acquire: pairs with (1), (2), (4); of a launched op the batch's event is recorded.
+    const std::uint64_t word = words_[op.index].load_acquire();
     const stage at = stage_of(word);
     if (at == stage::absent) return {};
     // Generations wrap; the nearer direction decides.
@@ -76,7 +82,7 @@ class op_board {
     sync::atomic<std::uint64_t>& word = words_[op.index];
     std::uint64_t seen = word.load_relaxed();
     while (generation_of(seen) == op.generation &&
-           !word.cas_release(seen, make(op.generation, to, batch))) {
+           !word.cas_release(seen, make(op.generation, to, batch))) {  // (1), (2)
     }
   }
 
@@ -88,35 +94,75 @@ class slot_board {
   explicit slot_board(std::uint32_t slots) : entries_(new entry[slots]) {}
 
   /// The submitter's, before it enqueues an op on the slot.
-  void admit(slot_id slot) noexcept { entries_[slot].admitted.fetch_add_relaxed(1); }
+  void admit(slot_id slot, copy_kind kind) noexcept {
+    entries_[slot].admitted.fetch_add_relaxed(1);
+    if (kind == copy_kind::restore) admit_reset(slot);
+  }
+  /// The same for a reset of the slot. Relaxed, as all of this word but for the proofs: nothing is
+  /// read on the strength of it, and who has been told of a failure comes after what the copy
+  /// thread wrote before.
+  void admit_reset(slot_id slot) noexcept { entries_[slot].fate.fetch_add_relaxed(one_undecided); }
+  /// The copy thread's: one restore or reset is decided. Lock-free.
+  void decide(slot_id slot, bool unknown) noexcept {
+    sync::atomic<std::uint64_t>& fate = entries_[slot].fate;
+    std::uint64_t seen = fate.load_relaxed();
+    while (!fate.cas_relaxed(
+        seen, ((seen - one_undecided) & ~unknown_bit) | (unknown ? unknown_bit : 0))) {
+    }
+  }
+  /// The copy thread's: a copy that touches the slot was given up, or is over.
+  void keep(slot_id slot) noexcept { entries_[slot].fate.fetch_add_relaxed(one_kept); }
+  void prove(slot_id slot) noexcept {
+    entries_[slot].fate.fetch_sub_release(one_kept);  // (8) release: pairs with (9); the copy
+  }
+  /// busy: a copy that was given up may still touch the slot. poisoned: nobody knows what it holds,
+  /// and nothing is on its way that might change that. Else ok. Wait-free.
+  [[nodiscard]] status look(slot_id slot) const noexcept {
+    // (9) acquire: pairs with (8). Who finds the slot not busy may overwrite it.
+    const std::uint64_t seen = entries_[slot].fate.load_acquire();
+    if ((seen & kept_mask) != 0) return status::busy;
+    const bool decided = (seen & undecided_mask) == 0;
+    return decided && (seen & unknown_bit) != 0 ? status::poisoned : status::ok;
+  }
   /// The copy thread's: one op on the slot runs in `batch`, whose event is recorded.
   void launch(slot_id slot, batch_ref batch) noexcept {
-    entries_[slot].last.store_relaxed(present | batch.pack());  // published by pass
+    entries_[slot].last.store_relaxed(present | batch.pack());  // published by (5)
     pass(slot);
   }
   /// The copy thread's: one op on the slot was launched or has ended.
-  void pass(slot_id slot) noexcept { entries_[slot].passed.fetch_add_release(1); }  // (1) with (2)
+  void pass(slot_id slot) noexcept {
+    entries_[slot].passed.fetch_add_release(1);  // (5) release: pairs with (6)
+  }
 
   /// All ops admitted so far have been launched or have ended. Wait-free.
   [[nodiscard]] bool passed(slot_id slot) const noexcept {
     const entry& e = entries_[slot];
-    const std::uint32_t done = e.passed.load_acquire();  // (2) acquire: pairs with (1)
-    // (3) relaxed: what the caller submitted happens before this load, and so does all that (2)
+    const std::uint32_t done = e.passed.load_acquire();  // (6) acquire: pairs with (5)
+    // (7) relaxed: what the caller submitted happens before this load, and so does all that (6)
     // counted, since the copy thread acquired it from the queue.
     return done == e.admitted.load_relaxed();
   }
   [[nodiscard]] std::optional<batch_ref> last(slot_id slot) const noexcept {
-    const std::uint32_t bits = entries_[slot].last.load_relaxed();  // ordered behind (2)
+    const std::uint32_t bits = entries_[slot].last.load_relaxed();  // ordered behind (6)
     if ((bits & present) == 0) return std::nullopt;
     return batch_ref::unpack(bits & ~present);
   }
 
  private:
   static constexpr std::uint32_t present = std::uint32_t{1} << 31;
+  // undecided : 32, kept : 31, unknown : 1
+  static constexpr std::uint64_t one_undecided = 1;
+  static constexpr std::uint64_t one_kept = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t unknown_bit = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t undecided_mask = one_kept - 1;
+  static constexpr std::uint64_t kept_mask = unknown_bit - one_kept;
+  /// Relaxed, all but `passed` and the proofs, (8) and (9): `admitted` and `last` as (5) and (6)
+  /// say, `fate` as admit_reset says.
   struct entry {
     sync::atomic<std::uint32_t> admitted{0};
     sync::atomic<std::uint32_t> passed{0};
     sync::atomic<std::uint32_t> last{0};
+    sync::atomic<std::uint64_t> fate{0};
   };
   std::unique_ptr<entry[]> entries_;
 };

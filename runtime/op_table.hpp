@@ -1,60 +1,77 @@
 // Operations in flight: which record and slot each one concerns, which ranks have reported, how it
-// ended. It knows neither keys nor units.
+// ended, and what a copy that was given up may still touch. It knows neither keys nor units.
 //
-// Each entry has two words. `ranks` = {generation, mask of ranks that have reported}. `state` =
-// {generation, phase, final status, observed}. Phases:
+// Each entry has three words. `state` = {generation, phase, final status, observed, kept, awaited,
+// how many ranks have reported}; `ranks` = {generation, mask of ranks that have reported}; `owed` =
+// {generation, closed, mask of ranks whose copy was given up and is not proven over}. Phases:
 //
 //   free -> queued        begin (the entry's taker)
 //   free -> begun -> queued   instead, in a staged table: begin, then submitted. A begun op cannot
 //                         be cancelled, so its record and units stay while they are handed over
 //   begun|queued -> taken   the first rank that hands the op to its device
 //   queued -> finishing   cancel: only if no rank took it, since it is the same word
-//   queued|taken -> finishing   the completion that fills the mask
+//   begun|queued|taken -> finishing   the completion of the last rank that had not reported
 //   finishing -> ended    the same thread, once the record has been published or unwound; so
 //                         whoever sees `ended` also sees the record's new state
-//   finishing -> free     instead, when nobody observes
-//   ended -> free         the last unobserve
+//   finishing -> free     instead, when nobody observes and nothing is kept
+//   ended -> free         the last unobserve, unless something is kept; else unkeep
 //
-// A failing rank writes its status before its bit (1 before 2), and the completion that fills the
-// mask reads the status after it (2 before 3): a failure is never lost, nor that a copy is
-// unproven. A repeated completion finds its bit set and counts for nothing. A late one finds
-// another generation.
+// A completion takes three steps: its rank's bit in `ranks`, by a CAS that elects one of several
+// equal completions (with one rank, the CAS of `state` does that); if the copy was given up, the
+// rank's bit in `owed`; and one CAS of `state` that merges the failure and counts the rank. The one
+// that counts the last rank changes the phase too. So a failure is never lost, nor that a rank owes
+// a proof: both are there before the rank counts. A repeated completion finds its bit set and
+// counts for nothing. A late one finds another generation.
+//
+// A proof takes its rank's bit out of `owed`, by a CAS that elects one of several. The thread that
+// ends an op for which a rank owes a proof marks it `kept` as it ends it, and then closes `owed`.
+// Who leaves the closed word without ranks, the closing thread or a later proof, releases what was
+// kept and calls unkeep; until then the entry is not used again, for `kept` holds it. A proof that
+// comes before its completion has been counted finds no bit and counts for nothing.
+//
+// Orders. Numbers in the code; (1) to (7) are explained where they stand:
+//  (8) state, store release: pairs with (3), (9), (10). The facts, the empty masks.
+//  (9) state, load acquire: pairs with (8), (10) and (3).
+// (10) state, CAS acq_rel, every transition but (3): pairs with (8), (9), (10) and (3). Releases
+//      what the caller did for the op: a submitter's reads of its units, a record's new state;
+//      acquires what those did who changed the phase before.
+// (11) owed, load acquire: pairs with (4). No rank left: their copies are over.
+// (12) high water, CAS acq_rel: pairs with (13). Raised before the entry is begun.
+// (13) high water, load acquire: pairs with (12).
+//
+// Who waits reads the bell, marks the state `awaited`, and sleeps unless the bell has changed; who
+// ends an op that is awaited changes the bell behind that, and wakes. Both marks are of one word: a
+// waiter either finds the op ended, or its mark is found.
 #pragma once
 
+#include <bit>
 #include <cairn/types.hpp>
 #include <cstdint>
 #include <memory>
 
-#include "runtime/bitmap.hpp"
+#include "runtime/bit_fields.hpp"
+#include "runtime/index_stack.hpp"
 #include "runtime/sync.hpp"
 
 namespace cairn::detail {
 
 enum class op_phase : std::uint8_t { free, begun, queued, taken, finishing, ended };
 
-struct op_word {
+/// Bit-fields, lowest bits first: what is tested stays in the register that the word was read into.
+struct alignas(std::uint64_t) op_word {
+  op_phase phase : 8 = op_phase::free;
+  status code : 8 = status::pending;
+  bool observed : 1 = false;
+  bool unproven : 1 = false;       ///< some rank gave its copy up before it was over
+  bool corrupt : 1 = false;        ///< some rank found the image's bytes wrong
+  bool kept : 1 = false;           ///< ended, and what a copy may touch is not released yet
+  bool awaited : 1 = false;        ///< somebody sleeps until the op has ended
+  std::uint32_t reported : 6 = 0;  ///< ranks
+  std::uint32_t rest : 5 = 0;      ///< 0
   std::uint32_t generation = 0;
-  op_phase phase = op_phase::free;
-  status code = status::pending;
-  bool observed = false;
-  bool unproven = false;  ///< some rank's copy may still touch memory
-  bool corrupt = false;   ///< some rank found the image's bytes wrong
 
-  static constexpr op_word of(std::uint64_t bits) noexcept {
-    op_word w;
-    w.generation = static_cast<std::uint32_t>(bits >> 32);
-    w.phase = static_cast<op_phase>(bits & 0xff);
-    w.code = static_cast<status>((bits >> 8) & 0xff);
-    w.observed = ((bits >> 16) & 1) != 0;
-    w.unproven = ((bits >> 17) & 1) != 0;
-    w.corrupt = ((bits >> 18) & 1) != 0;
-    return w;
-  }
-  [[nodiscard]] constexpr std::uint64_t bits() const noexcept {
-    return (std::uint64_t{generation} << 32) | static_cast<std::uint64_t>(phase) |
-           (static_cast<std::uint64_t>(code) << 8) | (std::uint64_t{observed ? 1U : 0U} << 16) |
-           (std::uint64_t{unproven ? 1U : 0U} << 17) | (std::uint64_t{corrupt ? 1U : 0U} << 18);
-  }
+  static op_word of(std::uint64_t bits) noexcept { return std::bit_cast<op_word>(bits); }
+  [[nodiscard]] std::uint64_t bits() const noexcept { return std::bit_cast<std::uint64_t>(*this); }
   /// Whether a rank may still report.
   [[nodiscard]] constexpr bool open() const noexcept {
     return phase == op_phase::begun || phase == op_phase::queued || phase == op_phase::taken;
@@ -71,7 +88,7 @@ struct op_facts {
 
 class op_table {
  public:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  static constexpr std::uint32_t none = index_stack::none;
 
   op_table(std::uint32_t capacity, std::uint32_t ranks, bool staged = false);
 
@@ -91,7 +108,8 @@ class op_table {
 
   enum class counted : std::uint8_t { no, yes, last };
   /// Counts a rank's completion. `last`: the phase is finishing, `over` says how it ended and the
-  /// caller must publish or unwind, then call end.
+  /// caller must publish or unwind, then call end; or end_kept when `over` says unproven: some rank
+  /// owes a proof.
   struct verdict {
     status code = status::pending;
     bool unproven = false;
@@ -100,6 +118,14 @@ class op_table {
   counted count(const completion& what, op_facts& facts, verdict& over) noexcept;
   /// finishing -> ended or free; wakes waiters. `code` is what observers read.
   void end(op_id op, status code) noexcept;
+  /// finishing -> ended and kept; wakes waiters. True: the proofs have come meanwhile, and the
+  /// caller must release what it kept, then call unkeep.
+  bool end_kept(op_id op, status code) noexcept;
+  /// Counts the proof that a rank's copy is over. `last`: the op has ended, nothing else is owed,
+  /// and the caller must release what was kept, then call unkeep.
+  counted prove(op_id op, rank_id rank, std::uint32_t epoch, op_facts& facts) noexcept;
+  /// Ended and kept -> ended, or free when nobody observes.
+  void unkeep(op_id op) noexcept;
 
   void observe(op_id op) noexcept;
   void unobserve(op_id op) noexcept;
@@ -107,31 +133,36 @@ class op_table {
   status wait(op_id op, deadline until) const noexcept;
 
   /// Entries below this have been used at some time.
-  [[nodiscard]] std::uint32_t high_water() const noexcept { return high_water_.load_acquire(); }
-  /// The op in entry `index` and what it is about; false when it is not open. The answer may be
-  /// out of date by the time it is used: every function above checks the generation.
+  [[nodiscard]] std::uint32_t high_water() const noexcept {
+    return high_water_.load_acquire();  // (13)
+  }
+  /// The op in entry `index` and what it is about; false when it is neither open nor kept. The
+  /// answer may be out of date by the time it is used: every function above checks the generation.
   bool look(std::uint32_t index, op_id& op, op_facts& facts, op_phase& phase) const noexcept;
   [[nodiscard]] std::uint32_t in_use() const noexcept;
 
  private:
   struct alignas(sync::cache_line) entry {
-    sync::atomic<std::uint64_t> state;
+    mutable sync::atomic<std::uint64_t> state;
+    // Relaxed where `begin` empties them: (8) publishes that.
     sync::atomic<std::uint64_t> ranks;
+    sync::atomic<std::uint64_t> owed;
     // Facts as relaxed atomics: `look` may read them while a later tenant writes.
     sync::atomic<std::uint64_t> record;
     sync::atomic<std::uint64_t> slot_epoch;
     sync::atomic<std::uint8_t> kind;
     mutable sync::atomic<std::uint32_t> bell;
-    mutable sync::atomic<std::uint32_t> waiters;
   };
   static op_facts facts_of(const entry& e) noexcept;
+  static status judge(op_id op, op_word w) noexcept;
+  void finish_phase(op_id op, status code, bool keep) noexcept;
   void release_entry(std::uint32_t index) noexcept;
 
   std::uint32_t capacity_;
-  std::uint32_t full_mask_;
+  std::uint32_t ranks_;
   op_phase first_;
   std::unique_ptr<entry[]> entries_;
-  bitmap free_;
+  index_stack free_;
   sync::atomic<std::uint32_t> high_water_;
 };
 

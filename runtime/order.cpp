@@ -35,17 +35,26 @@ void order::clear(std::uint32_t i) noexcept {
 }
 
 void order::move(std::uint32_t i, std::uint64_t place) noexcept {
-  // (1) acq_rel: releases the caller's writes to whoever finds the entry, (6) and (7); two
-  // calls for one entry are ordered here.
+  // (1) acq_rel: releases the caller's writes to whoever finds the entry, (6) and (7), and
+  // to whoever refreshes the node above, (2); two calls for one entry are ordered here.
   const std::uint64_t before = leaf(i).exchange_acq_rel(place);
-  climb(i, before != place, care::check);
+  // To a later place, and not the first of its brothers. Relaxed: a node that comes to name
+  // `before` after this look is below the minimum, which the essay allows.
+  const bool later = before < place && place != out;
+  if (later && above(0, i / fan_out).load_relaxed() != before) return;
+  climb(i, before != place, care::changes);
 }
 
 std::uint64_t order::lowest(const group& children) noexcept {
-  std::uint64_t low = out;
+  // Two at a time, so that one comparison need not wait for the other.
+  std::uint64_t even = out;
+  std::uint64_t odd = out;
   // (2) acquire: pairs with (1) and (4) one level below.
-  for (const node& child : children.at) low = std::min(low, child.load_acquire());
-  return low;
+  for (std::uint32_t i = 0; i < fan_out; i += 2) {
+    even = std::min(even, children.at[i].load_acquire());
+    odd = std::min(odd, children.at[i + 1].load_acquire());
+  }
+  return std::min(even, odd);
 }
 
 bool order::refresh(node& above, const group& children) noexcept {
@@ -54,9 +63,10 @@ bool order::refresh(node& above, const group& children) noexcept {
     std::uint64_t seen = above.load_acquire();  // (3) acquire: pairs with (4)
     const std::uint64_t low = lowest(children);
     // (4) acq_rel: where updaters of one node meet; the later one acquires the children that the
-    // earlier one had changed. Also when `seen` equals `low`.
+    // earlier one had changed. Also when `seen` equals `low`. Releases to (2), (3) and (6).
     if (!above.cas_acq_rel(seen, low)) continue;
     changed = changed || seen != low;
+    if (sync::mutated("no second look at the children")) return changed;
     if (lowest(children) == low) return changed;
   }
 }
@@ -65,12 +75,9 @@ void order::climb(std::uint32_t i, bool leaf_changed, care how) noexcept {
   bool changed = leaf_changed;
   for (std::uint32_t level = 0; level < depth_; ++level) {
     i /= fan_out;  // the group on this level, and the node above it on the next
-    const group& children = levels_[level][i];
-    node& above = level + 1 == depth_ ? root_ : levels_[level + 1][i / fan_out].at[i % fan_out];
-    if (!changed && how == care::check &&
-        above.load_acquire() == lowest(children))  // (5) acquire: pairs with (4)
-      continue;
-    changed = refresh(above, children);
+    // Whoever changes a child sees to the nodes above it: where nothing changed, nothing is due.
+    if (!changed && how == care::changes) return;
+    changed = refresh(above(level, i), levels_[level][i]);
   }
 }
 
@@ -80,7 +87,7 @@ std::uint32_t order::first() noexcept {
     if (place == out) return none;
     const std::uint32_t i = entry_of(place);
     if (leaf(i).load_acquire() == place) return i;  // (7) acquire: pairs with (1)
-    climb(i, true, care::refresh);
+    climb(i, true, care::all);
   }
 }
 

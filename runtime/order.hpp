@@ -5,37 +5,44 @@
 // names its entry and no two entries share one. Each inner node holds the lowest of its 16
 // children; the root names the first entry.
 //
-//   set, clear   exchange the leaf, then walk up. A node whose child this thread has changed is
-//                refreshed: { read the node; read the children; CAS the node to their minimum,
-//                also when that changes nothing; read the children again; repeat if the CAS
-//                failed or the minimum differs }. A node whose child this thread found
-//                unchanged is only checked, and refreshed if it disagrees with its children
-//                (somebody else's update lags: help).
+//   set, clear   exchange the leaf. If the entry was in and goes to a later place (it is used
+//                again), and the node above names another: that is all. Else walk up, as long as
+//                the node or leaf below was changed by this thread. Each node on the way is
+//                refreshed: { read the node; read the children; CAS the node to their minimum, also
+//                when that changes nothing; read the children again; repeat if the CAS failed or
+//                the minimum differs }. Above a node that stays as it was nothing is due: whoever
+//                has changed a node sees to those above it.
 //   first        reads the root and then the leaf that it names. If the leaf holds something
 //                else by now, helps: walks up from that leaf, refreshing every node; again.
 //
-// Why every node equals the minimum of its children once no call is under way. Let U be the last
+// Why no node is above the minimum of its children once no call is under way. Let U be the last
 // read-modify-write of node n, and for each child c let V(c) be the thread that last changed c's
-// value. V(c) went on to refresh n, so its CAS on n is U's or an earlier one. All writes of n are
-// read-modify-writes, so U's CAS acquires what V(c) released: the final value of every child is
-// visible to U before it reads the children *again*. U did not write n after that, so what it
-// read again equals what it wrote. This is why the CAS is done even when it changes nothing (two
-// updaters of one node meet in it; without it both could read old children, as nothing here is
-// sequentially consistent), and why the children are read twice: an entry may leave and come
-// back with the same stamp, so that a node returns to a value that a slow thread has read before;
-// its CAS then succeeds with a minimum of long ago, and only the second look repairs that.
-// A read-modify-write that does not change c needs no refresh above: it moved nothing.
+// value without being let off by the rule for later places. V(c) went on to refresh n, so its CAS
+// on n is U's or an earlier one. All writes of n are read-modify-writes, so U's CAS acquires what
+// V(c) released: that value of every child, or a later one, is visible to U before it reads the
+// children *again*. U did not write n after that, so what it read again equals what it wrote; and
+// what came to c after V(c)'s value only went to later places. This is why the CAS is done even
+// when it changes nothing (two updaters of one node meet in it; without it both could read old
+// children, as nothing here is sequentially consistent), and why the children are read twice: an
+// entry may leave and come back with the same stamp, so that a node returns to a value that a slow
+// thread has read before; its CAS then succeeds with a minimum of long ago, and only the second
+// look repairs that. A read-modify-write that does not change c needs no refresh above: it moved
+// nothing.
+//
+// A node may be *below* that minimum: it names a place that its entry has left meanwhile, because
+// the thread that moved the entry saw the node before it came to name it. That takes two calls that
+// overlap, and only costs a visit: no place is passed over, and first goes on until the root names
+// a place that is held. Each round removes the place that it found left from all nodes.
 //
 // While calls overlap, `first` still never names an entry whose leaf was out or had another
 // stamp when it looked. It may pass over entries that the overlapping calls move, and entries
 // that those hide: a call that is held up between a leaf and the root, or between the CAS and
-// the second look, leaves nodes on that one path behind. Any later update or help that
-// passes there repairs them. So "none" is certain only when nothing overlaps: a caller who
-// knows better asks first_by_scan.
+// the second look, leaves nodes on that one path behind. An update that changes the child
+// below such a node, or a first that meets an entry which has moved, repairs it; others pass it by.
+// So "none" is certain only when nothing overlaps: a caller who knows better asks first_by_scan.
 //
-// In the common case (an entry is used again) only the lowest node above the leaf needs a
-// read-modify-write: the entry was the first of hardly any other, and the rest is only read. The
-// root is not contended.
+// In the common case (an entry is used again) the leaf is written and the node above it looked at:
+// the entry was hardly ever the first of its brothers. The root is not contended.
 //
 // Progress: all functions are lock-free: a thread repeats a step only because another one
 // has changed a node or a leaf. first_by_scan is wait-free. Nothing allocates after construction.
@@ -75,7 +82,7 @@ class order {
     node at[fan_out];
     group() noexcept;
   };
-  enum class care : bool { check, refresh };
+  enum class care : bool { changes, all };
 
   [[nodiscard]] std::uint64_t place_of(std::uint32_t i, std::uint64_t stamp) const noexcept {
     return stamp << index_bits_ | i;
@@ -86,11 +93,15 @@ class order {
   [[nodiscard]] node& leaf(std::uint32_t i) const noexcept {
     return levels_[0][i / fan_out].at[i % fan_out];
   }
+  /// The node above the children that are group `g` of `level`.
+  [[nodiscard]] node& above(std::uint32_t level, std::uint32_t g) noexcept {
+    return level + 1 == depth_ ? root_ : levels_[level + 1][g / fan_out].at[g % fan_out];
+  }
   static std::uint64_t lowest(const group& children) noexcept;
 
   void move(std::uint32_t i, std::uint64_t place) noexcept;
-  /// Brings all nodes above leaf `i` into line; see the essay. `how`: refresh every node, or
-  /// only those that lie above a change.
+  /// Brings the nodes above leaf `i` into line; see the essay. `how`: refresh every node, or
+  /// only as far as changes reach.
   void climb(std::uint32_t i, bool leaf_changed, care how) noexcept;
   /// Makes `above` the minimum of `children`; true when that changed it.
   static bool refresh(node& above, const group& children) noexcept;

@@ -101,6 +101,7 @@ class pending_table {
   std::unique_ptr<sync::atomic<std::uint64_t>[]> bits_;
   std::unique_ptr<sync::atomic<std::uint32_t>[]> buckets_;
   bitmap free_;
+  // Relaxed: numbers.
   alignas(sync::cache_line) sync::atomic<std::uint64_t> stamps_;
   sync::atomic<std::uint32_t> size_;
 };

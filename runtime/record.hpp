@@ -31,14 +31,35 @@
 // A forgetter holds a pin of its own from before it wins `-> evicting` until it has left the
 // index; so the index node is never reused while somebody still removes it.
 //
+// A pin may be tried on any record at any time, found in the index or looked at because it is the
+// home of the key (record_homes.hpp): it holds if the word then says READY (or COPYING, for a
+// forgetter) and the key is the right one. Such a record has entered the index, as a store becomes
+// COPYING after that.
+//
 // Orders. Pins acquire: the tenant's key and units were written before its word said `ready`
 // (release). Unpins release: what the holder read happens before the units are reused.
-// Transitions are acq_rel, for they do both.
+// Transitions are acq_rel, for they do both. Numbers in the code, here and in catalog_*:
+//  (1) word load acquire: pairs with (4). The tenant's key, units and stamps.
+//  (2) key load acquire, (3) key store release: see peek_key and claim_record.
+//  (4) transition, acq_rel: pairs with (1), (4), (5), (6). Releases what the tenancy is made of;
+//      acquires what those did who are gone. The pins between two transitions are
+//      read-modify-writes too, so they hand on what the earlier one released.
+//  (5) pin, acquire: pairs with (4).
+//  (6) unpin, acq_rel: pairs with (4), (6). The last one comes after all others, and who
+//      reclaims comes after it.
+//  (7) time of use, written with release: pairs with (8); `born` is there before it.
+//  (8) time of use, load acquire: pairs with (7).
+//  (9) epoch, acq_rel: pairs with (10). It is advanced before the records are visited by (4).
+// (10) epoch, load acquire: pairs with (9); a store looks behind its (4), see begin_store.
+// (11) closed, store release: pairs with (12); who is refused comes after the call of close.
+// (12) closed, load acquire: pairs with (11).
 #pragma once
 
+#include <bit>
 #include <cairn/types.hpp>
 #include <cstdint>
 
+#include "runtime/bit_fields.hpp"
 #include "runtime/index_node.hpp"
 #include "runtime/sync.hpp"
 
@@ -46,33 +67,22 @@ namespace cairn::detail {
 
 enum class record_state : std::uint8_t { vacant, claimed, copying, ready, evicting, reclaiming };
 
-/// The fields of a record's word.
-struct record_word {
-  std::uint32_t pins = 0;                     // 16 bits
-  std::uint32_t restores = 0;                 // 16 bits
-  std::uint32_t generation = 0;               // 28 bits
-  record_state state = record_state::vacant;  // 3 bits
-  bool parked = false;                        // 1 bit
+/// The fields of a record's word, lowest bits first. Bit-fields, so that a decision is a mask and a
+/// comparison of the word that was read; no compiler takes it apart into memory and back.
+struct alignas(std::uint64_t) record_word {
+  std::uint32_t pins : 16 = 0;
+  std::uint32_t restores : 16 = 0;
+  record_state state : 3 = record_state::vacant;
+  bool parked : 1 = false;
+  std::uint32_t generation : 28 = 0;
 
   static constexpr std::uint64_t one_pin = 1;
   static constexpr std::uint64_t one_restore = std::uint64_t{1} << 16;
   static constexpr std::uint32_t max_count = (1U << 15) - 1;  // of pins, of restores
   static constexpr std::uint32_t generation_mask = (1U << 28) - 1;
 
-  static constexpr record_word of(std::uint64_t bits) noexcept {
-    record_word w;
-    w.pins = static_cast<std::uint32_t>(bits & 0xffff);
-    w.restores = static_cast<std::uint32_t>((bits >> 16) & 0xffff);
-    w.state = static_cast<record_state>((bits >> 32) & 7);
-    w.parked = ((bits >> 35) & 1) != 0;
-    w.generation = static_cast<std::uint32_t>(bits >> 36);
-    return w;
-  }
-  [[nodiscard]] constexpr std::uint64_t bits() const noexcept {
-    return std::uint64_t{pins} | (std::uint64_t{restores} << 16) |
-           (static_cast<std::uint64_t>(state) << 32) | (std::uint64_t{parked ? 1U : 0U} << 35) |
-           (std::uint64_t{generation} << 36);
-  }
+  static record_word of(std::uint64_t bits) noexcept { return std::bit_cast<record_word>(bits); }
+  [[nodiscard]] std::uint64_t bits() const noexcept { return std::bit_cast<std::uint64_t>(*this); }
 
   [[nodiscard]] constexpr bool unpinned() const noexcept { return pins == 0 && restores == 0; }
   /// The one statement of eligibility (the caller's protected key aside).
@@ -94,7 +104,10 @@ struct record_word {
   }
 };
 
-/// One cache line. `hint` belongs to the tenant that set it; `used` and `born` order uses.
+static_assert(sizeof(record_word) == sizeof(std::uint64_t));
+
+/// One cache line. `hint` belongs to the tenant that set it; `used` and `born` order uses. Relaxed:
+/// `hint`, published by the (4) that follows, and `born`, published by (7).
 struct alignas(sync::cache_line) record {
   index_node node;
   sync::atomic<std::uint64_t> word;
@@ -102,10 +115,17 @@ struct alignas(sync::cache_line) record {
   sync::atomic<std::uint64_t> born;
   sync::atomic<std::uint8_t> hint;
 
+  /// Relaxed: read behind a (1) or (5), whose tenant's key it is while that tenancy lasts.
   [[nodiscard]] checkpoint_key key() const noexcept {
     return {node.hi.load_relaxed(), node.lo.load_relaxed()};
   }
-  [[nodiscard]] record_word load() const noexcept { return record_word::of(word.load_acquire()); }
+  /// As key() == other, without a branch between the halves.
+  [[nodiscard]] bool has(const checkpoint_key& other) const noexcept {
+    return ((node.hi.load_relaxed() ^ other.hi) | (node.lo.load_relaxed() ^ other.lo)) == 0;
+  }
+  [[nodiscard]] record_word load() const noexcept {
+    return record_word::of(word.load_acquire());  // (1)
+  }
 };
 static_assert(sizeof(record) == sync::cache_line);
 

@@ -9,6 +9,12 @@
 //   closed : 1     no more rooms, for ever
 //   lost : 1       the same, because the device is gone
 //
+//   open(n)   --take, a submitter-->                                   open(n + its rooms)
+//   any(n)    --give, the copy thread when an op has ended, or the     any(n - 1)
+//               submitter who took the room and did not use it-->
+//   open(n)   --close, who closes-->                                   closed(n), for good
+//   any(n)    --lose, whoever a call of the device's has told so-->    lost(n), for good
+//
 // Taking is one compare-and-swap of the whole word, so there is no moment between "open" and
 // "taken": once a closing thread has set the bit, every room that was ever taken is counted, and
 // once the counts are zero no op can come any more. That is what lets the copy thread end.

@@ -7,11 +7,12 @@
 namespace cairn {
 namespace {
 
-/// Reports that can wait to be applied: those of every open op, and in closing those of ops
-/// that had been cancelled while they were queued.
+/// Reports that can wait to be applied: those of every open op, in closing those of ops that had
+/// been cancelled while they were queued, and a proof for each.
 std::uint64_t most_held(const runtime_options& opts) {
   if (opts.completions == completion_mode::immediate) return 1;
-  return opts.ranks.size() * (std::uint64_t{opts.max_ops} + opts.store_depth + opts.restore_depth);
+  return 2 * opts.ranks.size() *
+         (std::uint64_t{opts.max_ops} + opts.store_depth + opts.restore_depth);
 }
 
 result<void> check_options(const runtime_options& opts, backend& devices) {
@@ -80,7 +81,7 @@ result<std::unique_ptr<runtime>> runtime::open(runtime_options opts, backend& de
     for (unit_id id = 0; id < pool->max_units(); ++id) pool->collect_fences({&id, 1}, seen);
     for (std::uint32_t c = 0; c < opts.compute_streams; ++c) {
       made->first_steps[c] = seen.steps[c];
-      made->steps[c].store_relaxed(seen.steps[c]);
+      made->steps[c].store_relaxed(seen.steps[c]);  // before any thread knows it
     }
   }
 
@@ -112,6 +113,8 @@ result<std::unique_ptr<runtime>> runtime::open(runtime_options opts, backend& de
   per_rank.max_batch = opts.max_batch;
   per_rank.compute_streams = opts.compute_streams;
   per_rank.threaded = opts.threaded;
+  per_rank.checksums = opts.checksums;
+  per_rank.op_timeout = opts.op_timeout;
   per_rank.trace = opts.trace;
   per_rank.on_take = &state::on_take;
   per_rank.on_cancelled = &state::on_cancelled;
@@ -129,6 +132,24 @@ result<std::unique_ptr<runtime>> runtime::open(runtime_options opts, backend& de
 
 runtime::~runtime() {
   (void)close(clock::now());
+  // A copier that has gone has waited for its copies: an engine's own pool gets back what they
+  // kept. Of a device that is lost nobody knows.
+  state& s = *state_;
+  for (rank_id r = 0; r < s.copiers.size(); ++r) {
+    const bool gone = s.copiers[r]->lost();
+    s.copiers[r].reset();
+    if (!gone) s.records->lose_rank(r);
+  }
+}
+
+std::string runtime::why_lost() const {
+  std::string all;
+  for (const auto& each : state_->copiers) {
+    const std::string one = each->why_lost();
+    if (!all.empty() && !one.empty()) all += "; ";
+    all += one;
+  }
+  return all;
 }
 
 result<void> runtime::attach(rank_id rank, std::uint32_t compute_stream, stream& which) {
@@ -158,6 +179,22 @@ status runtime::order_after(std::uint32_t compute, const ticket& op, deadline un
 status runtime::order_after_slot(std::uint32_t compute, slot_id slot, deadline until) noexcept {
   return state_->each_rank(
       [&](copier& c, deadline at) { return c.order_after_slot(compute, slot, at); }, until);
+}
+
+status runtime::quiesce(deadline until) noexcept {
+  auto& copiers = state_->copiers;
+  for (std::size_t r = 0; r < copiers.size(); ++r) {
+    const status code = copiers[r]->quiesce(until);
+    if (code == status::ok) continue;
+    if (code == status::device_lost) state_->lose(static_cast<rank_id>(r));
+    while (r-- > 0) copiers[r]->resume();
+    return code;
+  }
+  return status::ok;
+}
+
+void runtime::resume() noexcept {
+  for (auto& c : state_->copiers) c->resume();
 }
 
 catalog& runtime::records() noexcept {

@@ -20,25 +20,32 @@ bool runtime::state::on_cancelled(void* self, op_id op) {
   return static_cast<state*>(self)->records->op_status(op) != status::pending;
 }
 
+// Whoever tells an engine of the loss comes through here first, so that no record is READY any more
+// when it is told. Several at once may each advance the epoch: who only saw that another has begun
+// would tell too early. The rank's copier reports its ops itself, for it alone knows which copies
+// may still touch memory.
 void runtime::state::lose(rank_id rank) noexcept {
-  // Relaxed: the catalog orders what it does by its own words. The rank's copier reports its ops
-  // itself, for it alone knows which copies may still touch memory.
-  if (!lost[rank].exchange_relaxed(true)) records->advance_epoch();
+  if (lost[rank].load_acquire()) return;  // (5) acquire: pairs with (6)
+  if (sync::mutated("loss told before records go")) lost[rank].store_release(true);
+  records->advance_epoch();
+  lost[rank].store_release(true);  // (6) release: pairs with (5); every record is gone
 }
 
 void runtime::state::on_completion(void* self, const completion& what) {
   state& s = *static_cast<state*>(self);
-  // The op has not ended before this rank's completion is applied, so its index is still its
-  // own. (A cancelled op's may not be; then finish counts nothing, and these are not used.)
+  // The op has not ended before this rank's completion is applied, and is kept until this rank's
+  // proof is, so its index is still its own. (A cancelled op's may not be; then finish counts
+  // nothing, and these are not used.)
   const op_times& times = s.times[what.op.index];
   const std::int64_t begin_ns = times.begin_ns.load_relaxed();
-  if (what.code == status::device_lost) s.lose(what.rank);
+  if (what.code == status::device_lost && !sync::mutated("lost device not told")) s.lose(what.rank);
   if (s.mode == completion_mode::settled)
     s.held.put({what, times.begin_stamp.load_relaxed(), begin_ns});
   else
     s.apply(what, begin_ns);
-  // Over: close has applied for the last time. (Immediate mode: there is nothing to apply.)
-  if (s.flight.reported()) s.apply_held();
+  // Over: close has applied for the last time. (Immediate mode: there is nothing to apply.) A proof
+  // was not announced: its op has been reported.
+  if (what.proven ? s.flight.noted() : s.flight.reported()) s.apply_held();
 }
 
 void runtime::state::apply(const completion& what, std::int64_t begin_ns) noexcept {
@@ -57,7 +64,7 @@ bool runtime::state::apply_held() noexcept {
   std::uint32_t served = 1;
   do {
     apply_batch();
-    // (2) acq_rel: pairs with (1); fails when a call came, and reads how many.
+    // (2) acq_rel: pairs with (1), (3); fails when a call came, and reads how many.
   } while (!applying.cas_acq_rel(served, 0));
   flight.bell().ring();
   return true;
@@ -70,8 +77,9 @@ void runtime::state::apply_batch() noexcept {
   detail::completion_ring::item next;
   while (due.size() < due.capacity() && held.take(next)) due.push_back(next);
   std::sort(due.begin(), due.end(), [](const auto& a, const auto& b) {
-    return a.begin_stamp != b.begin_stamp ? a.begin_stamp < b.begin_stamp
-                                          : a.what.rank < b.what.rank;
+    if (a.begin_stamp != b.begin_stamp) return a.begin_stamp < b.begin_stamp;
+    if (a.what.rank != b.what.rank) return a.what.rank < b.what.rank;
+    return a.what.proven < b.what.proven;
   });
   for (const auto& each : due) apply(each.what, each.begin_ns);
 }

@@ -35,7 +35,7 @@ struct runtime::state {
   sync::atomic<std::uint32_t> applying;  ///< calls of apply_held that are not served yet
   runtime_latencies latencies;
 
-  /// Ranks whose device is gone.
+  /// Ranks whose device is gone, and every record with it.
   std::unique_ptr<sync::atomic<bool>[]> lost;
 
   // ---- order ----------------------------------------------------------------------
@@ -43,9 +43,10 @@ struct runtime::state {
   std::uint64_t first_steps[max_compute_streams] = {};
   /// The last step drawn per compute stream.
   std::unique_ptr<sync::atomic<std::uint64_t>[]> steps;
-  /// The last number drawn per slot.
+  /// The last number drawn per slot. Relaxed: a number, which the op or the reset carries.
   std::unique_ptr<sync::atomic<std::uint64_t>[]> slot_sequences;
-  /// slot * compute_streams + stream: steps that the slot's ops must wait for.
+  /// slot * compute_streams + stream: steps that the slot's ops must wait for. Relaxed: as the
+  /// number of a slot; who hands a slot on orders it for the next one.
   std::unique_ptr<sync::atomic<std::uint64_t>[]> slot_fences;
 
   // ---- parts, in the order in which they are built ----------------------------------
@@ -57,6 +58,8 @@ struct runtime::state {
   // ---- submitting (runtime_submit.cpp) ---------------------------------------------
   [[nodiscard]] result<void> check(slot_id slot, std::uint32_t compute) const noexcept;
   result<fence_token> mark(std::uint32_t compute) noexcept;
+  /// busy, poisoned or ok: the worst of copier::slot_status of all ranks.
+  [[nodiscard]] status slot_status(slot_id slot) const noexcept;
   /// Room for one op on every rank or on none.
   result<void> take_room(copy_kind kind) noexcept;
   void give_room(copy_kind kind) noexcept;
@@ -71,7 +74,7 @@ struct runtime::state {
   void drop_cancelled() noexcept;
 
   // ---- completions (runtime_settle.cpp) --------------------------------------------
-  /// Tells the catalog, the first time: no record has all its shards any more.
+  /// Once it returns no record is READY: none has all its shards any more.
   void lose(rank_id rank) noexcept;
   static bool on_take(void* self, op_id op);
   static bool on_cancelled(void* self, op_id op);
@@ -120,6 +123,7 @@ status runtime::state::each_rank(Order order, deadline until) noexcept {
       if (!pump()) flight.bell().wait(flight.bell().seen(), clock::now() + pump_nap);
       code = order(*c, clock::now());
     }
+    if (code == status::device_lost) lose(static_cast<rank_id>(&c - copiers.data()));
     if (first == status::ok) first = code;
   }
   return first;

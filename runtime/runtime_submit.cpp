@@ -18,18 +18,41 @@ result<fence_token> runtime::state::mark(std::uint32_t compute) noexcept {
   if (compute >= compute_streams)
     return error(status::invalid, "compute stream is out of range (expected: their number)",
                  compute, compute_streams, compute);
-  // acq_rel: who draws a later step records behind all that earlier drawers had enqueued, so a
-  // later step's event covers an earlier one, whichever reaches the copier first.
+  // (4) acq_rel: pairs with itself; who draws a later step records behind all that earlier drawers
+  // had enqueued, so a later step's event covers an earlier one, whichever reaches the copier
+  // first.
   const fence_token token{compute, steps[compute].fetch_add_acq_rel(1) + 1};
   for (rank_id r = 0; r < copiers.size(); ++r) {
     const status code = copiers[r]->mark(token);
-    if (code == status::device_lost) lose(r);
+    if (code == status::device_lost) {
+      lose(r);
+      return error(code, "a rank's device is lost: " + copiers[r]->why_lost());
+    }
     if (code == status::invalid)
-      return error(code, "the compute stream is not attached on this rank (runtime::attach)", r,
+      return error(code,
+                   "the compute stream is not attached on this rank (runtime::attach), or gone", r,
                    compute, compute);
     if (code != status::ok) return error(code, "a rank could not mark the compute stream");
   }
   return token;
+}
+
+namespace {
+
+error slot_busy(slot_id slot) {
+  return {status::busy, "a copy that was given up may still touch the slot", slot, 0, 0};
+}
+
+}  // namespace
+
+status runtime::state::slot_status(slot_id slot) const noexcept {
+  status worst = status::ok;
+  for (const auto& c : copiers) {
+    const status one = c->slot_status(slot);
+    if (one == status::busy) return one;
+    if (one == status::poisoned) worst = one;  // of a lost device the calls that follow tell
+  }
+  return worst;
 }
 
 result<void> runtime::state::take_room(copy_kind kind) noexcept {
@@ -39,7 +62,7 @@ result<void> runtime::state::take_room(copy_kind kind) noexcept {
     for (rank_id back = 0; back < r; ++back) copiers[back]->give_room(kind, 1);
     if (gone) {
       lose(r);
-      return error(status::device_lost, "a rank's device is lost");
+      return error(status::device_lost, "a rank's device is lost: " + copiers[r]->why_lost());
     }
     return error(status::queue_full, kind == copy_kind::store
                                          ? "a rank's queue is full of stores"
@@ -82,6 +105,10 @@ void runtime::state::hand_over(copy_op& op, fence_token token, std::int64_t begi
 
 result<op_id> runtime::state::submit_store(const store_request& what, fence_token token,
                                            std::int64_t begin_ns, bool observed) {
+  const status slot = slot_status(what.slot);
+  if (slot == status::busy) return slot_busy(what.slot);
+  if (slot != status::ok)
+    return error(slot, "a restore into the slot has failed, and nothing has made it good since");
   if (auto room = take_room(copy_kind::store); !room) return room.why();
   auto op = records->begin_store(what.key, what.slot, what.hint);
   if (!op) {
@@ -116,6 +143,7 @@ result<ticket> runtime::restore(const checkpoint_key& key, slot_id slot, std::ui
   if (!guard.inside()) return error(status::closed, "the runtime is closed");
   if (auto checked = s.check(slot, compute); !checked) return checked.why();
   const std::int64_t begin_ns = now_ns();
+  if (s.slot_status(slot) == status::busy) return slot_busy(slot);
   const auto token = s.mark(compute);
   if (!token) return token.why();
   if (auto room = s.take_room(copy_kind::restore); !room) return room.why();
@@ -139,6 +167,7 @@ result<admission> runtime::admit(std::span<const checkpoint_key> keys, std::uint
   if (!guard.inside()) return error(status::closed, "the runtime is closed");
   if (auto checked = s.check(slot, compute); !checked) return checked.why();
   const std::int64_t begin_ns = now_ns();
+  if (s.slot_status(slot) == status::busy) return slot_busy(slot);
   const auto token = s.mark(compute);
   if (!token) return token.why();
   // Before anything is claimed: a restore that has begun must find its place.
@@ -229,6 +258,23 @@ result<std::uint32_t> runtime::release_slot(slot_id slot, std::uint32_t compute)
 
 result<std::uint32_t> runtime::finish_slot(slot_id slot, std::uint32_t compute) noexcept {
   return state_->hand_on(slot, compute, false);
+}
+
+status runtime::reset_slot(slot_id slot) noexcept {
+  state& s = *state_;
+  const detail::flight_guard guard(s.flight);
+  if (!guard.inside()) return status::closed;
+  if (slot >= s.slots) return status::invalid;
+  if (s.slot_status(slot) == status::busy) return status::busy;
+  // Drawn: it comes to every rank, behind what was admitted before.
+  const std::uint64_t sequence = s.slot_sequences[slot].fetch_add_relaxed(1) + 1;
+  status worst = status::ok;
+  for (rank_id r = 0; r < s.copiers.size(); ++r) {
+    const status code = s.copiers[r]->reset_slot(slot, sequence);
+    if (code == status::device_lost) s.lose(r);
+    if (code != status::ok) worst = code;
+  }
+  return worst;
 }
 
 result<std::uint32_t> runtime::state::hand_on(slot_id slot, std::uint32_t compute,

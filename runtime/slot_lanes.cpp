@@ -5,8 +5,8 @@
 
 namespace cairn::detail {
 
-slot_lanes::slot_lanes(std::uint32_t slots, std::uint32_t rows)
-    : rows_(rows), lanes_(slots), nodes_(rows + slots) {
+slot_lanes::slot_lanes(std::uint32_t slots, std::uint32_t rows, slot_health& health)
+    : health_(health), rows_(rows), lanes_(slots), nodes_(rows + slots) {
   free_skips_.reserve(slots);
   for (std::uint32_t n = rows; n < nodes_.size(); ++n) free_skips_.push_back(n);
 }
@@ -23,14 +23,17 @@ bool slot_lanes::arrive(const queue_entry& entry, copy_kind kind) {
   return true;
 }
 
-void slot_lanes::skip(slot_id slot, std::uint64_t sequence) {
+void slot_lanes::skip(slot_id slot, std::uint64_t sequence, bool reset) {
   lane& in = lanes_[slot];
-  if (sequence < in.next) return;
-  const std::uint32_t n = take_skip(slot, sequence);
-  if (!insert(in, n))
-    free_skips_.push_back(n);
-  else if (in.head == n)
+  const bool ordered = sequence >= in.next || (reset && sequence == 0);
+  const std::uint32_t n = ordered ? take_skip(slot, sequence) : none;
+  if (n != none) nodes_[n].reset = reset;
+  if (n == none || !insert(in, n)) {
+    if (n != none) free_skips_.push_back(n);
+    if (reset) health_.dropped(slot);
+  } else if (in.head == n) {
     wake_head(in);
+  }
 }
 
 std::uint32_t slot_lanes::take_skip(slot_id slot, std::uint64_t sequence) {
@@ -53,12 +56,22 @@ void slot_lanes::pass(std::uint32_t row) {
 }
 
 std::uint32_t slot_lanes::take_ready(copy_kind kind) {
-  ready_line& from = line(kind);
-  const std::uint32_t n = from.head;
-  from.head = nodes_[n].next_ready;
-  if (from.head == none) from.tail = none;
+  const std::uint32_t n = take_first(line(kind));
   nodes_[n].taken = true;
   return n;
+}
+
+void slot_lanes::set_aside(copy_kind kind) {
+  append(aside_, take_first(line(kind)));
+}
+
+void slot_lanes::take_back(copy_kind kind) {
+  if (aside_.head == none) return;
+  ready_line& to = line(kind);
+  nodes_[aside_.tail].next_ready = to.head;
+  to.head = aside_.head;
+  if (to.tail == none) to.tail = aside_.tail;
+  aside_ = {};
 }
 
 // Numbers come nearly in order, so the end of the lane is the usual place. An op without a number
@@ -97,10 +110,18 @@ void slot_lanes::wake_head(lane& in) {
     node& first = nodes_[in.head];
     if (first.sequence != 0 && first.sequence != in.next) return;
     if (!is_skip(in.head)) break;
+    if (first.reset) health_.reset(first.slot);
     free_skips_.push_back(in.head);
     remove_head(in);
   }
   if (in.head != none) append(line(nodes_[in.head].kind), in.head);
+}
+
+std::uint32_t slot_lanes::take_first(ready_line& from) {
+  const std::uint32_t n = from.head;
+  from.head = nodes_[n].next_ready;
+  if (from.head == none) from.tail = none;
+  return n;
 }
 
 void slot_lanes::append(ready_line& to, std::uint32_t n) {

@@ -14,31 +14,40 @@
 
 #include "runtime/copy_batch.hpp"
 #include "runtime/op_arena.hpp"
+#include "runtime/slot_health.hpp"
 #include "runtime/submit_queue.hpp"
 
 namespace cairn::detail {
 
 class slot_lanes {
  public:
-  slot_lanes(std::uint32_t slots, std::uint32_t rows);
+  /// `health` hears of resets when their turn comes.
+  slot_lanes(std::uint32_t slots, std::uint32_t rows, slot_health& health);
 
   /// An op came. False when its number has passed or is waiting already: the op is not in the
   /// lane, and the caller ends it.
   bool arrive(const queue_entry& entry, copy_kind kind);
-  /// A number came that no op will bring. Allocates when it came early and more such numbers are
-  /// kept than ever before.
-  void skip(slot_id slot, std::uint64_t sequence);
+  /// A number came that no op will bring, or a reset of the slot (number 0: in order of arrival).
+  /// Allocates when it came early and more such numbers are kept than ever before.
+  void skip(slot_id slot, std::uint64_t sequence, bool reset);
   /// The turn of the op in `row` is over.
   void pass(std::uint32_t row);
 
   [[nodiscard]] bool any_ready(copy_kind kind) const noexcept { return line(kind).head != none; }
+  /// Precondition: any_ready(kind). What take_ready would return.
+  [[nodiscard]] std::uint32_t first_ready(copy_kind kind) const noexcept { return line(kind).head; }
   /// Precondition: any_ready(kind). The op keeps its lane until `pass`.
   std::uint32_t take_ready(copy_kind kind);
+  /// Moves the first ready op out of the way, until take_back puts all of those in front again, in
+  /// their order. Precondition: any_ready(kind). Only take_ready and pass come in between.
+  void set_aside(copy_kind kind);
+  void take_back(copy_kind kind);
   /// Removes every op that take_ready has not handed out and calls end(row) for each.
   template <class End>
   void take_all(End end);
   /// Removes every op that take_ready has not handed out and for which gone(row), and calls
-  /// end(row) for each. Their turns pass when they come. May allocate, as skip does.
+  /// end(row) for each, before its lane goes on. Their turns pass when they come. May allocate, as
+  /// skip does.
   template <class Gone, class End>
   void drop(Gone gone, End end);
 
@@ -57,6 +66,7 @@ class slot_lanes {
     std::uint32_t next_ready = none;  ///< next in the line
     copy_kind kind = copy_kind::store;
     bool taken = false;
+    bool reset = false;
   };
   struct lane {
     std::uint64_t next = 1;     ///< the number whose turn it is
@@ -86,13 +96,16 @@ class slot_lanes {
   bool insert(lane& in, std::uint32_t n);
   void remove_head(lane& in);
   void append(ready_line& to, std::uint32_t n);
+  std::uint32_t take_first(ready_line& from);
   void wake_head(lane& in);
 
+  slot_health& health_;
   std::uint32_t rows_;
   std::vector<lane> lanes_;
   std::vector<node> nodes_;
   std::vector<std::uint32_t> free_skips_;
   ready_line ready_[2];
+  ready_line aside_;  ///< of one direction at a time
 };
 
 template <class End>
@@ -167,8 +180,8 @@ void slot_lanes::drop(Gone gone, End end) {
   while (dropped != none) {
     const std::uint32_t n = dropped;
     dropped = nodes_[n].next_ready;
-    pass(n);
     end(n);
+    pass(n);
   }
 }
 

@@ -24,10 +24,12 @@
 
 namespace cairn::detail {
 
-/// An op (its row in the arena), or a sequence number of a slot that no op will bring.
+/// An op (its row in the arena), a reset of a slot, or a sequence number of a slot that no op will
+/// bring.
 struct queue_entry {
   std::uint32_t row = op_arena::none;
   slot_id slot = no_slot;
+  bool reset = false;
   std::uint64_t sequence = 0;
 };
 

@@ -1,6 +1,8 @@
 // Sleeping until a word changes. Knows futexes; knows nothing of what the sleepers wait for.
 #include "runtime/sync.hpp"
 
+#if !defined(CAIRN_SYNC_ENVIRONMENT)
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,3 +37,5 @@ void wake_all(const std::atomic<std::uint32_t>& word) noexcept {
 }
 
 }  // namespace cairn::sync
+
+#endif

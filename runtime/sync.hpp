@@ -1,7 +1,12 @@
 // Atomics whose memory order is in the name of the call, cache lines, and the hook through
 // which tests steer schedules. Everything lock-free in cairn is written against this file, so
-// that an explorer can replace it. Knows nothing of what is being synchronised.
+// that an explorer can replace it: CAIRN_SYNC_ENVIRONMENT names a header with the same names in
+// it (atomic, point, mutated, sleep_until, wake_all). Knows nothing of what is being synchronised.
 #pragma once
+
+#if defined(CAIRN_SYNC_ENVIRONMENT)
+#include CAIRN_SYNC_ENVIRONMENT
+#else
 
 #include <atomic>
 #include <chrono>
@@ -21,6 +26,12 @@ inline void point() noexcept {
 #else
 inline void point() noexcept {}
 #endif
+
+/// Whether an explorer has switched this fault on, to see that it is found. Never in this build.
+constexpr bool mutated(const char* fault) noexcept {
+  static_cast<void>(fault);
+  return false;
+}
 
 /// std::atomic with the order in each name; there is no sequentially consistent access.
 /// Where two threads each write one place and read the other's, both do a read-modify-write
@@ -140,3 +151,5 @@ void sleep_until(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
 void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
 
 }  // namespace cairn::sync
+
+#endif

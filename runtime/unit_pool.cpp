@@ -12,7 +12,8 @@ using detail::unit_phase;
 unit_pool::state::state(const options& opts)
     : max_units_(opts.max_units),
       streams_(opts.compute_streams),
-      units_(std::make_unique<detail::unit[]>(opts.max_units)),
+      units_(opts.max_units),
+      parts_(opts.max_units),
       fences_(std::make_unique<sync::atomic<std::uint64_t>[]>(std::size_t{opts.max_units} *
                                                               opts.compute_streams)),
       vacant_(opts.max_units),
@@ -46,36 +47,27 @@ std::uint32_t unit_pool::max_units() const noexcept {
 }
 
 std::uint32_t unit_pool::free_units() const noexcept {
-  return state_->credits_.load_relaxed();
+  return state_->credits_.load_relaxed() & state::credit_mask;
 }
 
 void unit_pool::set_orphan_hook(orphan_hook hook, void* context) noexcept {
   // Meant for opening and closing: between two different hooks there must be a moment with none
   // and no call under way, or a call may pair one hook with the other's context.
   state_->hook_context_.store_relaxed(context);
-  state_->hook_.store_release(hook);  // pairs with the load in orphan
+  state_->hook_.store_release(hook);  // (10)
 }
 
 void unit_pool::state::orphan(const checkpoint_key& key) const noexcept {
-  const orphan_hook hook = hook_.load_acquire();
+  const orphan_hook hook = hook_.load_acquire();  // (11)
   if (hook != nullptr) hook(hook_context_.load_relaxed(), key);
-}
-
-bool unit_pool::state::take_credits(std::uint32_t count) noexcept {
-  std::uint32_t seen = credits_.load_relaxed();
-  while (seen >= count)
-    if (credits_.cas_acquire(seen, seen - count)) return true;  // (4)
-  return false;
-}
-
-void unit_pool::state::return_credits(std::uint32_t count) noexcept {
-  if (count != 0) credits_.fetch_add_release(count);  // (3)
 }
 
 void unit_pool::state::sync_leaf(unit_id id) noexcept {
   for (unit_word seen = look(id);;) {
     if (seen.phase == phase::cached)
       by_age_.set(id, units_[id].cached_at.load_acquire());  // (6)
+    else if (seen.phase == phase::cleared)
+      by_age_.set(id, 0);  // before all that are cached, lowest id first
     else
       by_age_.clear(id);
     const unit_word now = look(id);
@@ -85,62 +77,82 @@ void unit_pool::state::sync_leaf(unit_id id) noexcept {
   }
 }
 
-bool unit_pool::state::take(unit_id id, unit_word& seen, unit_word to) noexcept {
-  unit_word taken = seen.to(to.phase).keyless().shared(to.shares);
-  if (to.has(unit_flag::receiving)) taken = taken.with(unit_flag::receiving);
-  if (!swap(id, seen, taken)) return false;
-  if (seen.phase == phase::cached) {
-    sync_leaf(id);
-    // The node keeps the key until the next publication, which only a holder of the unit makes.
-    // Unless another unit has been published under it meanwhile: then the KV is there again.
-    if (seen.has(unit_flag::named)) {
-      const checkpoint_key key = key_of(id);
-      unit_word other;
-      if (find(key, other) == no_unit) orphan(key);
-    }
+bool unit_pool::state::take_cached(unit_id id, unit_word& seen, unit_word to) noexcept {
+  if (!swap(id, seen, seen.taken(to))) return false;
+  sync_leaf(id);
+  // The node keeps the key until the next publication, which only a holder of the unit makes.
+  // Unless another unit has been published under it meanwhile: then the KV is there again.
+  if (seen.has(unit_flag::named)) {
+    const checkpoint_key key = key_of(id);
+    unit_word other;
+    if (find(key, other) == no_unit) orphan(key);
   }
   return true;
 }
 
-unit_id unit_pool::state::collect(unit_word to) noexcept {
-  // A call of clear_index that sets its bit again for ever must not keep this one for ever: a bit
-  // that is stale for any other reason costs one touch.
-  constexpr int touches_max = 8;
-  int touches = 0;
-  for (;;) {
-    if (const unit_id id = vacant_.take_lowest(); id != detail::bitmap::none) {
-      unit_word seen = look(id);
-      for (;;) {
-        if (seen.phase == phase::vacant) {
-          if (take(id, seen, to)) return id;
-        } else if (seen.phase == phase::cached) {
-          // A stale bit, or clear_index is at work: makes it begin anew, with a new bit.
-          if (touches >= touches_max) {
-            if (take(id, seen, to)) return id;
-          } else if (++touches; swap(id, seen, seen.to(phase::cached))) {
-            sync_leaf(id);
-            break;
-          }
-        } else {
-          break;  // stale
-        }
-      }
-      continue;
+bool unit_pool::state::take_at(unit_id id, unit_word& seen, unit_word to) noexcept {
+  for (seen = look(id);;) {
+    if (seen.phase == phase::spare) {
+      const bool vacant =
+          sync::mutated("vacant by a look") ? vacant_.contains(id) : vacant_.take(id);
+      if (vacant) become(detail::bit_run::of(id), to);
+      return vacant;
     }
-    if (const unit_id id = by_age_.first(); id != detail::order::none) {
-      unit_word seen = look(id);
-      if (seen.phase != phase::cached)
-        sync_leaf(id);
-      else if (take(id, seen, to))
-        return id;
-      continue;
+    if (!seen.in_order()) return false;
+    if (take_cached(id, seen, to)) return true;
+  }
+}
+
+unit_id unit_pool::state::take_cleared(detail::bit_run& vacant, unit_word to) noexcept {
+  const auto first_in_order = [this](unit_word& seen) {
+    for (;;) {
+      const unit_id id = by_age_.first();
+      if (id == detail::order::none) return no_unit;
+      seen = look(id);
+      if (seen.in_order()) return seen.phase == phase::cleared ? id : no_unit;
+      sync_leaf(id);
     }
-    // Both hints are empty while the credit says that a unit is there: somebody is in the middle
-    // of an update. The words know.
-    for (unit_id id = 0; id < max_units_; ++id) {
-      unit_word seen = look(id);
-      if (seen.phase == phase::cached && take(id, seen, to)) return id;
+  };
+  unit_word seen;
+  for (unit_id id = first_in_order(seen); id != no_unit; id = first_in_order(seen)) {
+    if (vacant.bits != 0) {
+      if (vacant.first() < id) return no_unit;
+      // Before the other is taken: on one credit no call has two in hand, for who holds the next
+      // credit must find a unit.
+      if (!sync::mutated("two units on one credit")) vacant_.put(std::exchange(vacant, {}));
     }
+    if (!take_cached(id, seen, to)) continue;
+    if (vacant.bits != 0) vacant_.put(std::exchange(vacant, {}));
+    return id;
+  }
+  credits_.fetch_and_acq_rel(~cleared_bit);  // (17)
+  if (!sync::mutated("no second look at cleared units") && first_in_order(seen) != no_unit)
+    credits_.fetch_or_acq_rel(cleared_bit);  // (17)
+  return no_unit;
+}
+
+unit_id unit_pool::state::take_oldest(unit_word to) noexcept {
+  if (const unit_id id = by_age_.first(); id != detail::order::none) {
+    unit_word seen = look(id);
+    if (!seen.in_order())
+      sync_leaf(id);
+    else if (take_cached(id, seen, to))
+      return id;
+    return no_unit;
+  }
+  // Nothing is vacant and the order is empty, while the credit says that a unit is there: somebody
+  // is in the middle of an update. The words know.
+  for (unit_id id = 0; id < max_units_; ++id) {
+    unit_word seen = look(id);
+    if (seen.in_order() && take_cached(id, seen, to)) return id;
+  }
+  return no_unit;
+}
+
+void unit_pool::state::collect(std::span<unit_id> out, unit_word to) noexcept {
+  while (!out.empty()) {
+    const auto most = static_cast<std::uint32_t>(out.size());
+    out = out.subspan(detail::list(take_next(most, to), out));
   }
 }
 

@@ -125,19 +125,21 @@ void unit_pool::state::unname_older(unit_id other, const checkpoint_key& key,
 }
 
 void unit_pool::clear_index() noexcept {
+  bool any = false;
   for (unit_id id = 0; id < state_->max_units_; ++id) {
     auto seen = state_->look(id);
     for (;;) {
       if (seen.phase == unit_phase::cached) {
-        // The bit first: the unit can be found at every moment, whoever holds a credit for it.
-        state_->offer_vacant(id);
-        if (!state_->swap(id, seen, seen.to(unit_phase::vacant).keyless())) continue;
+        if (!state_->swap(id, seen, seen.to(unit_phase::cleared).keyless())) continue;
         state_->sync_leaf(id);
+        any = true;
         break;
       }
       if (!seen.has(unit_flag::keyed) || state_->swap(id, seen, seen.keyless())) break;
     }
   }
+  // Behind the leaves: who sees it finds the units.
+  if (any) state_->credits_.fetch_or_acq_rel(state::cleared_bit);  // (17)
 }
 
 }  // namespace cairn

@@ -28,26 +28,25 @@ result<void> unit_pool::allocate(std::span<unit_id> out) {
   if (out.size() > state_->max_units_ ||
       !state_->take_credits(static_cast<std::uint32_t>(out.size())))
     return error{status::no_room, "not enough free units to allocate", 0, out.size(), free_units()};
-  for (unit_id& id : out) id = state_->collect(live_word);
+  state_->collect(out, live_word);
   return {};
 }
 
 result<void> unit_pool::allocate_at(unit_id id) {
   if (id >= state_->max_units_) return out_of_range(id, state_->max_units_);
-  auto seen = state_->look(id);
-  const auto refuse = [&]() -> result<void> {
+  const auto refuse = [&](state::unit_word seen) -> result<void> {
     if (seen.phase == unit_phase::absent)
-      return wrong_phase("unit is not part of the pool", id, unit_phase::vacant, seen.phase);
-    return error{status::busy, "unit is held", id, static_cast<std::uint64_t>(unit_phase::vacant),
+      return wrong_phase("unit is not part of the pool", id, unit_phase::spare, seen.phase);
+    return error{status::busy, "unit is held", id, static_cast<std::uint64_t>(unit_phase::spare),
                  static_cast<std::uint64_t>(seen.phase)};
   };
-  if (!seen.is_free()) return refuse();
+  auto seen = state_->look(id);
+  if (!state_->is_free(id, seen)) return refuse(seen);
   if (!state_->take_credits(1))
     return error{status::busy, "every free unit is spoken for", id, 1, 0};
-  while (seen.is_free())
-    if (state_->take(id, seen, live_word)) return {};
+  if (state_->take_at(id, seen, live_word)) return {};
   state_->return_credits(1);
-  return refuse();
+  return refuse(seen);
 }
 
 unit_pool::state::sharing unit_pool::state::share(unit_id id, unit_word& seen) noexcept {
@@ -56,7 +55,7 @@ unit_pool::state::sharing unit_pool::state::share(unit_id id, unit_word& seen) n
     return swap(id, seen, seen.shared(seen.shares + 1U)) ? sharing::done : sharing::changed;
   }
   // Cached: one free unit less, so the claim must first be sure that nobody is promised it.
-  if (!take_credits(1)) return sharing::no_credit;
+  if (!sync::mutated("claim without a credit") && !take_credits(1)) return sharing::no_credit;
   unit_word claimed = seen.shared(1);
   claimed.phase = phase::live;
   if (!swap(id, seen, claimed)) {
@@ -116,7 +115,7 @@ void unit_pool::state::merge_fence(unit_id id, fence_token fence) noexcept {
 }
 
 detail::unit_word unit_pool::state::freed(unit_id id, unit_word seen) noexcept {
-  if (!seen.has(unit_flag::keyed)) return seen.to(phase::vacant).shared(0);
+  if (!seen.has(unit_flag::keyed)) return seen.to(phase::spare).shared(0);
   // Only the holder of the last share is here; if the CAS to come fails, the next one draws anew.
   units_[id].cached_at.store_release(by_age_.next_stamp());  // (5)
   return seen.to(phase::cached).shared(0);

@@ -37,7 +37,7 @@ void unit_pool::state::set_size(pool_size size) noexcept {
 
 std::uint32_t unit_pool::extend(std::uint32_t count) noexcept {
   state& s = *state_;
-  pool_size seen = s.size_.load_acquire();
+  pool_size seen = s.size_.load_acquire();  // (9)
   std::uint32_t added = 0;
   do {
     if (seen.stage != size_stage::idle) return 0;
@@ -45,7 +45,7 @@ std::uint32_t unit_pool::extend(std::uint32_t count) noexcept {
     if (added == 0) return 0;
   } while (!s.size_.cas_acq_rel(seen, {seen.count + added, size_stage::idle}));  // (9)
   for (unit_id id = seen.count; id < seen.count + added; ++id) {
-    s.edit(id, [](detail::unit_word w) { return w.to(unit_phase::vacant); });
+    s.edit(id, [](detail::unit_word w) { return w.to(unit_phase::spare); });
     s.offer_vacant(id);
   }
   s.return_credits(added);
@@ -54,7 +54,7 @@ std::uint32_t unit_pool::extend(std::uint32_t count) noexcept {
 
 result<retirement> unit_pool::begin_retire_top() {
   state& s = *state_;
-  pool_size size = s.size_.load_acquire();
+  pool_size size = s.size_.load_acquire();  // (9)
   do {
     if (size.count == 0) return error{status::invalid, "the pool has no unit to retire", 0, 1, 0};
     if (size.stage != size_stage::idle)
@@ -73,12 +73,10 @@ result<retirement> unit_pool::begin_retire_top() {
       return refuse({status::no_room, "no free unit to move the highest one to", from, 1, 0});
     return refuse({status::busy, "the highest unit is held", from, 1, seen.shares});
   }
-  auto seen = s.look(from);
-  for (;;) {
-    if (seen.is_free()) {
+  for (detail::unit_word seen;;) {
+    if (s.take_at(from, seen, absent_word)) {
       // The size changes when the key is gone: a later extend starts clean. An orphan's hook may
       // use the pool, which counts the unit until the hook returns.
-      if (!s.take(from, seen, absent_word)) continue;
       s.set_size({from, size_stage::idle});
       return retirement{from, no_unit};
     }
@@ -88,22 +86,23 @@ result<retirement> unit_pool::begin_retire_top() {
     }
     if (s.swap(from, seen, seen.to(unit_phase::moving).shared(0))) break;
   }
-  const unit_id to = s.collect(receiving_word);
+  unit_id to = no_unit;
+  s.collect({&to, 1}, receiving_word);
   for (std::uint32_t i = 0; i < s.streams_; ++i)
     s.merge_fence(to, {i, s.fences_[std::size_t{from} * s.streams_ + i].load_relaxed()});  // (8)
-  s.move_to_.store_release(to);  // pairs with the load in finish_retire
+  s.move_to_.store_release(to);                                                            // (12)
   return retirement{from, to};
 }
 
 result<void> unit_pool::finish_retire(const retirement& move) {
   state& s = *state_;
-  const pool_size size = s.size_.load_acquire();
-  const unit_id to = s.move_to_.load_acquire();
+  const pool_size size = s.size_.load_acquire();  // (9)
+  const unit_id to = s.move_to_.load_acquire();   // (13)
   if (size.stage != size_stage::moving || to == no_unit)
     return error{status::invalid, "no move is under way", move.from, 1, 0};
   if (move.from != size.count - 1 || move.to != to)
     return error{status::invalid, "another move is under way", move.from, size.count - 1, to};
-  if (unit_id expected = to; !s.move_to_.cas_acq_rel(expected, no_unit))
+  if (unit_id expected = to; !s.move_to_.cas_acq_rel(expected, no_unit))  // (13)
     return error{status::invalid, "the move is being finished by another call", move.from, 1, 0};
   s.set_size({size.count, size_stage::finishing});
 
@@ -139,7 +138,10 @@ pool_counts unit_pool::counts() const noexcept {
     switch (state_->look(id).phase) {
       case unit_phase::absent:
         continue;
-      case unit_phase::vacant:
+      case unit_phase::spare:
+        ++(state_->vacant_.contains(id) ? n.vacant : n.reserved);
+        break;
+      case unit_phase::cleared:
         ++n.vacant;
         break;
       case unit_phase::cached:
@@ -148,10 +150,6 @@ pool_counts unit_pool::counts() const noexcept {
       case unit_phase::live:
       case unit_phase::moving:
         ++n.live;
-        break;
-      case unit_phase::reserved:
-      case unit_phase::closing:
-        ++n.reserved;
         break;
     }
     ++n.total;
@@ -171,7 +169,13 @@ unit_info unit_pool::inspect(unit_id id) const noexcept {
       case unit_phase::absent:
         info.place = unit_place::absent;
         break;
-      case unit_phase::vacant:
+      case unit_phase::spare: {
+        const bool vacant = state_->vacant_.contains(id);
+        info.place = vacant ? unit_place::vacant : unit_place::reserved;
+        if (!vacant) info.owner = state_->holder_of(id).owner;
+        break;
+      }
+      case unit_phase::cleared:
         info.place = unit_place::vacant;
         break;
       case unit_phase::cached:
@@ -180,11 +184,6 @@ unit_info unit_pool::inspect(unit_id id) const noexcept {
       case unit_phase::live:
       case unit_phase::moving:
         info.place = unit_place::live;
-        break;
-      case unit_phase::reserved:
-      case unit_phase::closing:
-        info.place = unit_place::reserved;
-        info.owner = state_->units_[id].owner.load_relaxed();  // (7)
         break;
     }
     const auto now = state_->look(id);

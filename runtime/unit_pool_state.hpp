@@ -1,45 +1,81 @@
-// How the pool keeps its units: one word each, a bitmap of vacant ones, an order of cached ones,
-// an index of keys, and a count of free units. It must not know records, slots or devices.
+// How the pool keeps its units: one word each, a set of vacant ones, an order of cached ones, an
+// index of keys, notes of reservations, and a count of free units. It must not know records, slots
+// or devices.
 //
-// ---- The word is the truth; everything else is a hint or a promise ------------------------
+// ---- Two truths: the set says what is vacant, the word all the rest -----------------------
 //
-// Each unit has one 64-bit word (unit_pool_word.hpp). Every change of it is a compare-and-swap from
-// the value that the thread has examined, and that CAS alone decides who did what:
+// Storing and evicting move units between vacant and reserved, many at a time. So this one way is
+// decided by the set of vacant units alone, 64 of them in one step; no unit's word is touched. The
+// word of such a unit reads `spare`: it bears nothing. Its bit tells the two apart:
 //
-//   absent --extend--> vacant --take--> reserved | live | absent (retired)
-//   cached --take----> the same; its key is dropped, and orphaned if the index named it
-//   cached --claim---> live           live --free the last share--> cached (keyed) | vacant
-//   cached --clear_index--> vacant    reserved --release--> [closing] --> vacant
+//   spare, bit set   vacant; whoever clears the bit has the unit
+//   spare, bit clear reserved, or in the hand of a call that has cleared the bit or not set it yet
+//
+// Bits are exact: a bit is set only by the one who holds the unit, whose word reads spare by then;
+// nobody changes phase, shares, key or generation of a spare word but who has the unit in hand.
+// Every other way is a compare-and-swap of the unit's word (unit_pool_word.hpp) from the value that
+// the thread has examined, and that CAS alone decides:
+//
+//   vacant --clear the bit--> in hand --> reserved | live | absent (retired)
+//   cached --take: CAS------> spare in hand (reserved) | live | absent; the key is dropped, and
+//                             orphaned if the index named it
+//   cached --claim----------> live    live --free the last share--> cached (keyed)
+//                                                               | spare in hand --> vacant
+//   cached --clear_index----> cleared, which is taken as cached is
+//   absent --extend---------> spare in hand --> vacant
+//   reserved --release------> in hand --> vacant
 //   live (one share) --begin_retire_top--> moving --finish_retire--> absent
 //
-// *Take* is one function for allocation, reservation, retirement and a move's destination. The
-// generation changes with every arrow but claim, and with every change of key, so a CAS from an
-// examined word also vouches for what was read beside it: key, naming stamp, cached stamp.
+// `in hand --> vacant` is setting the bit. allocate_at and begin_retire_top want one unit: word
+// spare, they clear its bit and have it, or find it clear and are refused; cached, they take it by
+// its word. The generation changes with every CAS out of and into spare, with every other arrow of
+// a word but claim, and with every change of key, so a CAS from an examined word also vouches for
+// what was read beside it: key, naming stamp, cached stamp.
 //
 // ---- Credits: the promise -----------------------------------------------------------------
 //
 // `credits_` counts the free units not spoken for. Taking n is one CAS c -> c - n: all or
-// nothing. A free makes the unit findable first and returns its credit last, and whoever wants
-// a free unit takes a credit first. So whoever holds a credit will find a unit: at every moment
-// there are at least as many findable units as credits out or held.
+// nothing. Whoever frees a unit makes it findable first and returns its credit last, and whoever
+// wants a free unit takes a credit first. So whoever holds a credit will find a unit: at every
+// moment the findable units and those in some call's hand are together at least as many as the
+// credits out or held, and no call has more in hand than credits of its own.
 //
-// Findable means: bit set in `vacant_`, or the word says cached. A credit holder takes the
-// lowest bit, else the first of `by_age_`; when both come up empty because somebody is in the
+// Findable means: bit set in `vacant_`, or the word says cached or cleared. A credit holder takes
+// the lowest bits, else the first of `by_age_`; when both come up empty because somebody is in the
 // middle of an update, it walks the words themselves. It repeats only when another call has
 // meanwhile taken or moved a unit, which makes the whole lock-free.
 //
-// ---- Hints --------------------------------------------------------------------------------
+// A unit that clear_index makes vacant would be in its hand between the CAS of the word and the
+// bit, without a credit; and with one, others would miss that credit. So such a unit is `cleared`:
+// it counts as vacant, but stays where it was cached, in front of all that are cached and lowest id
+// first, and is taken by its word until somebody has had it. `cleared_bit` beside the count tells
+// takers to compare the lowest bit with the first in the order. It is set behind the leaves of
+// cleared units. Who finds no cleared unit lowers it, and looks once more: setting and lowering are
+// read-modify-writes of one word, so either the lowerer sees the leaf or the setter comes later.
 //
-// Bits. A vacant unit has a bit before its credit is out. A bit may be *stale*: its unit has been
-// taken by id, or clear_index lost a race. Who takes a bit goes by the word: vacant, CAS it;
-// cached, clear_index may be between setting the bit and making the unit vacant, so the bit's
-// taker touches the word (generation + 1): clear_index then fails and sets the bit again. In
-// every other phase the bit may be thrown away: whoever makes the unit vacant later, sets it
-// later. The taker's acquire of the bit covers every word that was written before it was set.
+// ---- Reservations: parts ------------------------------------------------------------------
 //
-// Cached order. sync_leaf(u) reads the word, writes u's leaf accordingly, reads the word again,
-// and repeats until it has not changed. Every change into or out of cached is followed by a
-// sync_leaf of the same thread. Leaf writes are acq_rel read-modify-writes of one place, hence
+// What one step took, bits of one word or one cached unit, is a *part*. It is noted at its lowest
+// unit (unit_pool_part.hpp): owner, bits, the reservation's first unit, and how many units are left
+// from here on. So the ids of a reservation, in order, are the parts' bits one after another, and
+// a release is checked part by part: order, wholeness and distinctness at once, without a note per
+// unit. `held` of the first part is written last, with release: who sees that a reservation begins
+// here sees all its parts.
+//
+//   in hand --fields, then held = {g, n}--> held  --CAS {g, n} -> {g + 1, 0}--> closed --> vacant
+//
+// The CAS of the first part elects one of those who release at once, or twice; it also proves that
+// the check still holds, for while the head's tenure stands no unit of the reservation has left:
+// the elected one clears the other parts' `held` before the bits of their units come back, so
+// that no later holder meets it and no later release matches it. Fields of parts that are not held
+// are stale and mean nothing. A caller in error may read the fields of a tenancy while they change:
+// then the head's tenure has changed too, or is not there yet, and it is refused.
+//
+// ---- The order of cached units ------------------------------------------------------------
+//
+// sync_leaf(u) reads the word, writes u's leaf accordingly, reads the word again,
+// and repeats until it has not changed. Every change into or out of cached or cleared is followed
+// by a sync_leaf of the same thread. Leaf writes are acq_rel read-modify-writes of one place, hence
 // in one order: the last writer has seen every word whose writer wrote the leaf before it, and
 // left the leaf right for a word at least as new; those that came after contradict "last". A
 // leaf can be wrong only while a sync_leaf on it is under way.
@@ -73,11 +109,20 @@
 //  (5) key and stamps, store release: pairs with (6).
 //  (6) key and stamps, load acquire: pairs with (5). The word is read again behind it, so that
 //      a value from a later tenancy comes with that tenancy's word.
-//  (7) reservation fields, relaxed: ordered by (1) between tenancies. A caller in error may
-//      read them at any time; it sees 0, or an owner that releases by the head's word.
+//  (7) reservation fields, relaxed: written while the unit is in hand, ordered by its bit between
+//      tenancies and by (14) before whoever checks them.
 //  (8) fence steps, relaxed: merged before the (1) that gives up the share, read after the (1)
-//      that takes the unit.
-//  (9) size CAS acq_rel: pairs with itself; whoever changes the size sees the last change whole.
+//      or the bit that takes the unit. (A bit comes with release and goes with acquire.)
+//  (9) size CAS acq_rel, load acquire: pairs with itself; whoever changes the size sees the last
+//      change whole.
+// (10) orphan hook, store release: pairs with (11). Its context, which is relaxed.
+// (11) orphan hook, load acquire: pairs with (10).
+// (12) destination of a move, store release: pairs with (13). The fences merged into it.
+// (13) destination of a move, load acquire and CAS acq_rel: pairs with (12).
+// (14) tenure, store release: pairs with (15). The part's fields; the head's: all other parts.
+// (15) tenure, load acquire: pairs with (14), (16).
+// (16) tenure CAS acq_rel: pairs with (15). A later tenure here comes behind it.
+// (17) cleared bit, acq_rel: pairs with itself. The leaves of cleared units.
 #pragma once
 
 #include <cairn/types.hpp>
@@ -88,8 +133,10 @@
 
 #include "runtime/bitmap.hpp"
 #include "runtime/index.hpp"
+#include "runtime/large_array.hpp"
 #include "runtime/order.hpp"
 #include "runtime/sync.hpp"
+#include "runtime/unit_pool_part.hpp"
 #include "runtime/unit_pool_word.hpp"
 
 namespace cairn {
@@ -99,9 +146,6 @@ namespace detail {
 struct alignas(sync::cache_line) unit {
   sync::atomic<unit_word> word;
   index_node node;                        ///< also holds the key that the unit bears
-  sync::atomic<std::uint64_t> owner;      ///< of a reservation; 0 unless reserved
-  sync::atomic<std::uint32_t> head;       ///< the first unit of that reservation
-  sync::atomic<std::uint32_t> remaining;  ///< units of the reservation from this one on
   sync::atomic<std::uint64_t> cached_at;  ///< stamp in the cached order
   sync::atomic<std::uint64_t> named_at;   ///< stamp of the naming
 };
@@ -153,21 +197,77 @@ struct unit_pool::state {
   }
 
   // ---- free units (unit_pool.cpp) -------------------------------------------------
-  [[nodiscard]] bool take_credits(std::uint32_t count) noexcept;
-  void return_credits(std::uint32_t count) noexcept;
-  /// Takes the next unit in pool order into `to`. The caller spends a credit on it.
-  unit_id collect(unit_word to) noexcept;
-  /// CAS from `seen`, which is free, into `to`; on success brings the leaf into line and
-  /// orphans the key. The bit of a vacant unit is the caller's, or goes stale.
-  bool take(unit_id id, unit_word& seen, unit_word to) noexcept;
-  /// The unit, whose word the caller has just made vacant, can be found from now on.
+  [[nodiscard]] bool take_credits(std::uint32_t count) noexcept {
+    std::uint32_t seen = credits_.load_relaxed();
+    while ((seen & credit_mask) >= count)
+      if (credits_.cas_acquire(seen, seen - count)) return true;  // (4)
+    return false;
+  }
+  void return_credits(std::uint32_t count) noexcept {
+    if (count != 0) credits_.fetch_add_release(count);  // (3)
+  }
+  /// Units that come next in pool order, at most `most`: vacant ones of one word of the set, or one
+  /// cached. They enter `to`, or stay spare if it is. The caller spends a credit on each.
+  detail::bit_run take_next(std::uint32_t most, unit_word to) noexcept {
+    for (;;) {
+      // relaxed: the caller has just taken a credit, in the same word.
+      const bool cleared = (credits_.load_relaxed() & cleared_bit) != 0;
+      // Vacant first each time: what an orphaned checkpoint gives back in the middle of a call is
+      // vacant for the rest of it.
+      detail::bit_run got = vacant_.take_lowest(cleared ? 1 : most);
+      const bool found = got.bits != 0;
+      if (cleared)
+        if (const unit_id id = take_cleared(got, to); id != no_unit) return detail::bit_run::of(id);
+      if (got.bits != 0) {
+        become(got, to);
+        return got;
+      }
+      if (found) continue;  // it went back, and then somebody else took the cleared one
+      if (const unit_id id = take_oldest(to); id != no_unit) return detail::bit_run::of(id);
+    }
+  }
+  /// The lowest cleared unit into `to`, if it is lower than `vacant`, which goes back and is empty
+  /// then; else no_unit.
+  unit_id take_cleared(detail::bit_run& vacant, unit_word to) noexcept;
+  /// The first unit in the order into `to`; no_unit when it has meanwhile gone.
+  unit_id take_oldest(unit_word to) noexcept;
+  /// The same until `out` is full.
+  void collect(std::span<unit_id> out, unit_word to) noexcept;
+  /// The unit that `seen` was read of is free. Advice.
+  [[nodiscard]] bool is_free(unit_id id, unit_word seen) const noexcept {
+    return seen.in_order() || (seen.phase == phase::spare && vacant_.contains(id));
+  }
+  /// Takes this unit, if it is free, into `to`, spending a credit of the caller's; else `seen` says
+  /// what it was.
+  bool take_at(unit_id id, unit_word& seen, unit_word to) noexcept;
+  /// CAS from `seen`, which is cached or cleared, into `to`; on success brings the leaf into line
+  /// and orphans the key.
+  bool take_cached(unit_id id, unit_word& seen, unit_word to) noexcept;
+  /// The caller's spare units enter `to`.
+  void become(detail::bit_run units, unit_word to) noexcept {
+    if (to.phase == phase::spare) return;
+    for (; units.bits != 0; units.bits &= units.bits - 1)
+      edit(units.first(), [to](unit_word w) { return w.taken(to); });
+  }
+  /// The unit, which the caller has made spare, is vacant from now on.
   void offer_vacant(unit_id id) noexcept { vacant_.put(id); }
   void sync_leaf(unit_id id) noexcept;
 
   // ---- reservations (unit_pool_reserve.cpp) ---------------------------------------
   void collect_for(std::span<unit_id> out, owner_id owner) noexcept;
-  /// Checks everything, then elects the caller to release; changes nothing on refusal.
-  result<void> close(std::span<const unit_id> ids, owner_id owner) noexcept;
+  /// Checks everything, then elects the caller to release; changes nothing when it says no.
+  bool close(std::span<const unit_id> ids, owner_id owner) noexcept;
+  /// Whether they are one reservation of the owner's.
+  [[nodiscard]] bool lists(std::span<const unit_id> ids, owner_id owner) const noexcept;
+  struct holding {
+    owner_id owner = 0;
+    unit_id head = no_unit;
+    std::uint32_t remaining = 0;  ///< units of the reservation from here on; 0: none
+  };
+  /// The reservation that the unit is in. Advice.
+  [[nodiscard]] holding holder_of(unit_id id) const noexcept;
+  /// Why the owner's release of these is refused.
+  [[nodiscard]] error why_not(std::span<const unit_id> ids, owner_id owner) const noexcept;
   /// Makes the units of a closed reservation vacant; returns no credits.
   void vacate(std::span<const unit_id> ids) noexcept;
 
@@ -195,17 +295,23 @@ struct unit_pool::state {
   void set_size(detail::pool_size size) noexcept;
   void orphan(const checkpoint_key& key) const noexcept;
 
+  /// Of `credits_`: the count, and whether units may be cleared. Set behind the last one's leaf.
+  static constexpr std::uint32_t cleared_bit = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t credit_mask = cleared_bit - 1;
+
   const std::uint32_t max_units_;
   const std::uint32_t streams_;
-  std::unique_ptr<detail::unit[]> units_;
+  detail::large_array<detail::unit> units_;
+  detail::large_array<detail::reservation_part> parts_;
   std::unique_ptr<sync::atomic<std::uint64_t>[]> fences_;  ///< unit-major: max_units * streams
-  detail::bitmap vacant_;
-  detail::order by_age_;  ///< cached units by the time freed
+  detail::bitmap vacant_;                                  ///< exactly the vacant units
+  detail::order by_age_;                                   ///< cached units by the time freed
   detail::index<detail::unit_nodes> index_;
   sync::atomic<orphan_hook> hook_;
   sync::atomic<void*> hook_context_;
   sync::atomic<std::uint32_t> move_to_{no_unit};
   alignas(sync::cache_line) sync::atomic<detail::pool_size> size_;
+  /// Relaxed where only the number is wanted: advice by the time it is used.
   alignas(sync::cache_line) sync::atomic<std::uint32_t> credits_;
   alignas(sync::cache_line) sync::atomic<std::uint64_t> namings_;
 };

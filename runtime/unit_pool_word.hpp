@@ -10,13 +10,12 @@
 namespace cairn::detail {
 
 enum class unit_phase : std::uint8_t {
-  absent,    ///< not part of the pool now
-  vacant,    ///< free, bearing no key
-  cached,    ///< free, bearing a key
-  live,      ///< held by shares of live KV
-  reserved,  ///< held by an owner
-  closing,   ///< the first unit of a reservation whose release has begun
-  moving,    ///< the source of a move: its share is on the destination already
+  absent,   ///< not part of the pool now
+  spare,    ///< bears nothing: vacant if its bit is set, else reserved or in a call's hand
+  cached,   ///< free, bearing a key
+  cleared,  ///< free, no key any more: vacant for all others, but kept where it was cached
+  live,     ///< held by shares of live KV
+  moving,   ///< the source of a move: its share is on the destination already
 };
 
 enum class unit_flag : std::uint8_t {
@@ -65,8 +64,22 @@ struct alignas(std::uint64_t) unit_word {
     return w;
   }
 
-  [[nodiscard]] constexpr bool is_free() const noexcept {
-    return phase == unit_phase::vacant || phase == unit_phase::cached;
+  /// For other content: into the phase and shares of `to`, without a key, receiving if `to` is.
+  [[nodiscard]] constexpr unit_word taken(const unit_word& to) const noexcept {
+    constexpr auto key =
+        static_cast<std::uint8_t>(unit_flag::keyed) | static_cast<std::uint8_t>(unit_flag::named);
+    constexpr auto receiving = static_cast<std::uint8_t>(unit_flag::receiving);
+    unit_word w;
+    w.generation = generation + 1;
+    w.shares = to.shares;
+    w.phase = to.phase;
+    w.flags = static_cast<std::uint8_t>((flags & ~key) | (to.flags & receiving));
+    return w;
+  }
+
+  /// Whether it is free, and so taken by a CAS of the word; vacant units are taken by their bits.
+  [[nodiscard]] constexpr bool in_order() const noexcept {
+    return phase == unit_phase::cached || phase == unit_phase::cleared;
   }
   /// Whether the index may answer with this unit.
   [[nodiscard]] constexpr bool answers() const noexcept {

@@ -89,6 +89,14 @@ class work_ring {
     return done_.load_acquire();  // (6) acquire: pairs with (5)
   }
 
+  /// Whether all items are over whose push happened before this call; `next` is a ticket beyond
+  /// theirs. Who reads true has their effects. Wait-free.
+  [[nodiscard]] bool idle(std::uint64_t& next) const noexcept {
+    // Relaxed: never an older value than the push that happened before drew its ticket from.
+    next = tail_.load_relaxed();
+    return done() >= next;
+  }
+
   /// True when no ticket is outstanding. Consumer only, and only once pushes have stopped.
   [[nodiscard]] bool drained() const noexcept { return head_ == tail_.load_relaxed(); }
 

@@ -27,8 +27,8 @@ class stream {
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 };
 
-/// A position in a stream. Recording again moves it; a wait refers to the recording that was
-/// latest when wait was called.
+/// A position in a stream. Recording again moves it, unless the recording is refused; a wait refers
+/// to the recording that was latest when wait was called.
 class event {
  public:
   virtual ~event() = default;
@@ -51,6 +51,8 @@ class memory_block {
 class device_plan {
  public:
   virtual ~device_plan() = default;
+  /// Images that one launch should bring at most: a copier's batches stay below.
+  [[nodiscard]] virtual std::uint32_t images_max() const noexcept { return ~std::uint32_t{0}; }
 };
 
 /// One image of a batch. `units` must stay readable until the batch's event has fired.
@@ -59,12 +61,18 @@ struct copy_task {
   const unit_id* units = nullptr;
 };
 
-/// When a batch ran, in nanoseconds of steady_clock; written by the backend before the
-/// batch's event fires. `failed` is set when the copy did not complete.
+/// When a batch ran, in nanoseconds of steady_clock; written by the backend before the batch's
+/// event fires. A backend that cannot tell (HIP's events carry no times) leaves both 0: the copy
+/// thread then takes what it sees itself, from the hand-over, or from the end of the stream's
+/// previous batch when that came later, to the end. That may hold waits too, but never overlaps on
+/// one stream. `failed` is set when the copy did not complete.
 struct batch_report {
   std::atomic<std::int64_t> begin_ns{0};
   std::atomic<std::int64_t> end_ns{0};
   std::atomic<bool> failed{false};
+  /// The caller's: where the checksum of each task's image goes (pinned memory, one word per task,
+  /// there when the batch's event has fired); null: none is computed. Set before `launch`.
+  std::uint64_t* checksums = nullptr;
 };
 
 /// Rung when something that a sleeper waits for may have happened. One per copy thread.
@@ -90,8 +98,12 @@ class device {
   virtual ~device() = default;
 
   [[nodiscard]] virtual std::string name() const = 0;
+  /// The call that showed that the device is lost, and what it answered, in words; empty while it
+  /// is not lost, or when nobody knows.
+  [[nodiscard]] virtual std::string why_lost() const { return {}; }
   virtual result<std::unique_ptr<stream>> create_stream(stream_priority priority) = 0;
-  /// The engine's own stream; not owned. The host backend refuses (`unsupported`).
+  /// The engine's own stream, for its events and waits; not owned, and no copies are launched
+  /// there. The host backend refuses (`unsupported`).
   virtual result<std::unique_ptr<stream>> wrap_stream(void* native) = 0;
   /// `bell`, when not null, is rung after each recording of the event has fired; it must outlive
   /// the event and whatever the event was recorded on.
@@ -99,10 +111,12 @@ class device {
   virtual result<std::unique_ptr<memory_block>> allocate(std::size_t bytes) = 0;
   virtual result<std::unique_ptr<memory_block>> allocate_pinned(std::size_t bytes) = 0;
 
-  /// The event fires when everything enqueued on `on` before this call is done.
+  /// The event fires when everything enqueued on `on` before this call is done. Not ok: the event
+  /// stays where it was.
   virtual status record(event& what, stream& on) = 0;
   /// Work enqueued on `on` after this call waits for the latest recording of `what` (none:
-  /// does not wait).
+  /// does not wait). `what` may be another device's; when that one is lost: failed. busy: nothing
+  /// was done, come again later (a capture forbids it, or may have taken a recording).
   virtual status wait(stream& on, event& what) = 0;
   /// State of the latest recording; an event never recorded has fired. Wait-free.
   [[nodiscard]] virtual event_state query(const event& what) noexcept = 0;
@@ -112,14 +126,22 @@ class device {
   /// Makes the plan and the rank's addresses resident. The memory must outlive it.
   virtual result<std::unique_ptr<device_plan>> load(const copy_plan& plan,
                                                     const rank_memory& memory) = 0;
-  /// Enqueues one batch of copies in one direction. `tasks`, their units and `report` must
-  /// stay until an event recorded after this call on the same stream has fired.
+  /// Enqueues one batch of copies in one direction, on a stream that create_stream made (a wrapped
+  /// one: unsupported, since the engine may capture it at any time, and the copies would go into
+  /// its graph). `tasks`, their units and `report` must stay until an event recorded after this
+  /// call on the same stream has fired. Errors: queue_full (the stream, or what carries batches,
+  /// holds all it can) and busy (a capture forbids it), when no copy was enqueued and the call may
+  /// come again later; limit, when a batch is too large for good; after any other a part may have
+  /// been enqueued.
   virtual status launch(stream& on, device_plan& plan, copy_kind kind,
                         std::span<const copy_task> tasks, batch_report* report) = 0;
   /// Enqueues a function of the engine's (compute, in tests and in cairn_replay). The host
   /// backend only.
   virtual status call(stream& on, void (*function)(void* context), void* context) = 0;
 
+  /// The calling thread is a copy thread of this device: its current device may become this one and
+  /// stay so, and its naps exact. Before the thread's other calls; a decorator passes it on.
+  virtual void adopt_thread() noexcept {}
   /// True when a copy thread must poll events; false when their doorbell is enough.
   [[nodiscard]] virtual bool polls() const noexcept = 0;
 };
@@ -155,6 +177,9 @@ result<std::unique_ptr<backend>> make_host_backend(const host_options& opts = {}
 
 struct hip_options {
   std::vector<int> devices;  ///< ordinals; empty: all
+  /// Work groups of one launch at most, so that a running forward keeps its compute units; 0: four
+  /// per compute unit, of 256 threads each.
+  std::uint32_t copy_groups = 0;
 };
 
 /// AMD (and NVIDIA) GPUs through HIP. `unsupported` in a build without HIP;

@@ -49,7 +49,7 @@ struct catalog_options {
   layout shape;
   std::uint32_t ranks = 1;
   std::uint32_t slots = 0;         ///< slot ids are below this
-  std::uint32_t max_ops = 4096;    ///< operations in flight or observed
+  std::uint32_t max_ops = 4096;    ///< operations in flight, observed, or waiting for a proof
   std::uint32_t max_pins = 1024;   ///< bare pins at once
   std::uint32_t max_threads = 64;  ///< threads inside the catalog's calls at once
   bool staged = false;  ///< an op cannot be cancelled before `submitted` was called for it
@@ -66,7 +66,7 @@ struct pin {
 
 /// What finish found.
 struct finish_outcome {
-  bool counted = false;           ///< false: unknown, stale or repeated completion; nothing changed
+  bool counted = false;           ///< false: unknown, stale or repeated; nothing changed
   bool ended = false;             ///< true: this was the last rank; the op is over
   status code = status::pending;  ///< when ended: ok, or the first failure (timed_out outranks it)
   copy_kind kind = copy_kind::store;
@@ -152,7 +152,9 @@ class catalog {
   std::uint32_t cancel_stores(slot_id slot) noexcept;
   /// A rank is done with an op. Each rank counts once; the last one publishes the record,
   /// drops the pin or, after any failure, unwinds. A failed restore forgets nothing unless
-  /// its status is `corrupt`. After an unproven completion the op's units, or its pin, are kept.
+  /// its status is `corrupt`. After an unproven completion the op's units, or its pin, are kept
+  /// until every rank that gave its copy up has sent the proof that it is over, here too: that is
+  /// `counted`, once. The op ends without waiting for proofs; its id is not used again before.
   finish_outcome finish(const completion& what) noexcept;
 
   // ---- observing ops (tickets) ----------------------------------------------------
@@ -214,9 +216,10 @@ class catalog {
   /// A shard of every record is lost: advances the epoch and forgets all. Ops in flight must
   /// still be reported by every rank.
   void advance_epoch() noexcept;
-  /// The rank is gone and proven idle: its outstanding ops fail, the epoch advances, and every
-  /// record is forgotten, for a shard of it is lost. Returns how many ops it failed; the rank's
-  /// share of an op that begins at the same time must still be reported through finish.
+  /// The rank is gone and proven idle: its outstanding ops fail, what its copies kept is released,
+  /// the epoch advances, and every record is forgotten, for a shard of it is lost. Returns how many
+  /// ops it failed. Of what happens at the same time, the rank's share of an op that begins must be
+  /// reported through finish; what an unproven completion keeps, a second call releases.
   std::uint32_t lose_rank(rank_id rank) noexcept;
   /// Stops admissions: begin_*, admit and allocate answer `closed`. Ops in flight may finish.
   void close() noexcept;
@@ -229,6 +232,7 @@ class catalog {
   void count_orphan() noexcept;
 
  private:
+  friend struct catalog_internals;  // of the benchmarks: the way of begin_restore to its pin
   struct state;
   explicit catalog(std::unique_ptr<state> s) noexcept;
   std::unique_ptr<state> state_;

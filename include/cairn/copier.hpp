@@ -5,9 +5,11 @@
 #include <cairn/backend.hpp>
 #include <cairn/metrics.hpp>
 #include <cairn/types.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace cairn {
 
@@ -15,24 +17,35 @@ struct copier_options {
   layout shape;
   rank_memory memory;  ///< this rank's units and slots
   rank_id rank = 0;
-  std::uint32_t max_ops = 4096;        ///< op_id::index is below this (the catalog's max_ops)
-  std::uint32_t store_depth = 1024;    ///< stores accepted and not ended
-  std::uint32_t restore_depth = 1024;  ///< restores accepted and not ended
+  std::uint32_t max_ops = 4096;      ///< op_id::index is below this (the catalog's max_ops)
+  std::uint32_t store_depth = 1024;  ///< stores accepted and not ended
+  std::uint32_t restore_depth = 1024;
   std::uint32_t store_streams = 2;
   std::uint32_t restore_streams = 1;  ///< high priority
-  std::uint32_t max_batch = 64;       ///< images in one launch
+  std::uint32_t max_batch = 64;       ///< images in one launch, and no more than the device takes
   std::uint32_t compute_streams = 1;  ///< the engine's own, attached before use
   bool threaded = true;               ///< false: the caller runs `pump` instead
-  trace_sink* trace = nullptr;        ///< not owned
+  /// A store keeps its image's checksum, by the first unit; a restore of these units verifies it
+  /// and ends as `corrupt` when it differs. Images that were not stored here are not verified.
+  bool checksums = true;
+  /// An op that has not ended this long after it was accepted ends as timed_out (0: never):
+  /// unproven when the device has it, and then it keeps its room and slot until proven over; else
+  /// it never runs. On time also while the copier is quiet, but not while a call of the device's
+  /// hangs. Must exceed the longest compute that an op waits for; after half a minute nobody wants
+  /// the copy.
+  std::chrono::nanoseconds op_timeout = std::chrono::seconds(30);
+  trace_sink* trace = nullptr;  ///< not owned
 
-  /// Called in the copy thread when a rank is about to hand an op to the device; false: the
-  /// op was cancelled and is dropped without a completion. Null: the submitter must have called
-  /// catalog::take before sending the op, else a cancel could give its units away under the copy.
+  // Called in the copy thread:
+  /// An op is about to be handed to the device; false: it was cancelled, and is dropped without a
+  /// completion. Null: the submitter must have called catalog::take before sending the op, else a
+  /// cancel could give its units away under the copy.
   bool (*on_take)(void* context, op_id op) = nullptr;
-  /// Called in the copy thread after `drop_cancelled`, for ops that wait: true when on_take
-  /// would refuse the op. Decides nothing itself. Null: never.
+  /// After `drop_cancelled`, for ops that wait: true when on_take would refuse the op. Decides
+  /// nothing itself. Null: never.
   bool (*on_cancelled)(void* context, op_id op) = nullptr;
-  /// Called in the copy thread once for each accepted op that was not dropped by on_take.
+  /// Once for each accepted op that was not dropped by on_take; and a second time, as proven, for
+  /// each that was unproven, when its copy is over.
   void (*on_completion)(void* context, const completion& what) = nullptr;
   void* context = nullptr;
 };
@@ -49,16 +62,16 @@ struct stream_stats {
 };
 
 /// Thread-safety: any function by any thread, except where stated. With threaded == false, one
-/// thread at a time for all functions that make passes: order_after*, drain, close and pump.
-/// Progress: try_room, give_room, enqueue, submit, skip, drop_cancelled, mark are lock-free;
-/// order_after* and drain block until their deadline at the latest, close a little longer (see
-/// there). No allocation once a thread has made its first submit.
+/// thread at a time for pump and for all that take a deadline, which make passes while they wait.
+/// Progress: functions with a deadline block until then at the latest, close a little longer; the
+/// others, open, attach and stats aside, are lock-free. No allocation once a thread has submitted.
 ///
 /// Order. Ops with a slot_sequence run per slot in the order of these numbers, whatever the
 /// order of arrival; every number from 1 on must come, as an op or through `skip`. An op runs
 /// after the fences in its header and after earlier ops on its slot. Restores go before
-/// stores otherwise. Nothing else is promised; but a batch waits for the fences of all its ops, and
-/// a stream runs one batch after another: an op behind a busy compute stream may hold up others.
+/// stores otherwise, and ops whose fences have passed before those that wait. Nothing else is
+/// promised; but a stream runs one batch after another: an op behind a busy compute stream may hold
+/// up later ones.
 class copier {
  public:
   /// Refuses an invalid layout, memory whose regions or segments do not add up to it, null
@@ -96,9 +109,18 @@ class copier {
   /// thread and reported as `invalid`.
   result<void> submit(std::span<const copy_op> ops);
   /// Passes a slot's sequence number that no op will bring. A number that never comes, in either
-  /// way, keeps all later ops of its slot waiting, and nothing reports it: a gap shows only as a
-  /// drain or order_after* that times out.
+  /// way, keeps all later ops of its slot waiting: a gap shows only as a drain or order_after* that
+  /// times out.
   void skip(slot_id slot, std::uint64_t slot_sequence) noexcept;
+  /// What the slot takes, as far as is known. busy: a copy that was given up may still touch it;
+  /// until proven over, ops on it are refused, and end as busy when they waited. poisoned: a
+  /// restore into it failed (not: was cancelled); stores behind it end as poisoned until a restore
+  /// succeeds or the slot is reset. Else ok, invalid or device_lost.
+  [[nodiscard]] status slot_status(slot_id slot) const noexcept;
+  /// The engine has written the slot's state anew, behind what was copied into it: later stores are
+  /// good. Has its turn among the slot's ops. Errors: invalid, busy, device_lost (the number is
+  /// skipped).
+  status reset_slot(slot_id slot, std::uint64_t slot_sequence = 0) noexcept;
   /// Ops were cancelled that may be waiting here: the copy thread's next pass drops those for which
   /// on_cancelled is true, as when on_take refuses them, without waiting for a stream to be free.
   void drop_cancelled() noexcept;
@@ -114,6 +136,16 @@ class copier {
   status order_after_slot(std::uint32_t index, slot_id slot, deadline until) noexcept;
 
   // ---- life -----------------------------------------------------------------------
+  /// For captures, weight reloads, sleep: hands nothing over any more and lets what the device has
+  /// end. After `ok` nothing of it runs, and the copy thread (pump) makes no call of the device
+  /// until `resume`; copies after that see what was done before. Ops are accepted meanwhile, within
+  /// their rooms, and wait; they can be cancelled. mark and order_after* still call the device, in
+  /// their caller's thread; order_after* of an op that waits, and drain, time out. Several may hold
+  /// the copier quiet: it goes on when the last has resumed. close ends the quiet, for its ops must
+  /// end. Errors, with nothing changed: timed_out, closed, device_lost.
+  status quiesce(deadline until) noexcept;
+  /// Ends one quiesce that returned ok.
+  void resume() noexcept;
   /// Waits until every accepted op has ended; timed_out otherwise.
   status drain(deadline until) noexcept;
   /// Stops admissions, lets accepted ops finish until `until`, then reports the rest:
@@ -123,12 +155,12 @@ class copier {
   /// returns timed_out and leaves the rest to be reported later. Idempotent; a later call answers
   /// ok when what was unproven has ended meanwhile.
   status close(deadline until) noexcept;
-  /// One pass of the copy thread's loop in the calling thread; true when it did anything.
-  /// Only with threaded == false; one thread at a time. There, order_after*, drain and close
-  /// make passes while they wait.
+  /// threaded == false: one pass of the copy thread's loop; true when it did anything.
   bool pump() noexcept;
 
   [[nodiscard]] bool lost() const noexcept;
+  /// Which device, and what showed that it is lost, in words; empty while it is not.
+  [[nodiscard]] std::string why_lost() const;
   /// Ops accepted and not ended.
   [[nodiscard]] std::uint32_t outstanding() const noexcept;
   /// One entry per stream, stores first. Exact while idle.

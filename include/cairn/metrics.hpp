@@ -15,7 +15,7 @@ enum class drop_reason : std::uint8_t {
   superseded,  ///< the sequence went on to another boundary
   queue_full,
   closed,
-  refused,  ///< a lost device, a slot out of range
+  refused,  ///< a lost device, a slot that is out of range, busy or poisoned
   count
 };
 [[nodiscard]] const char* to_string(drop_reason why) noexcept;
@@ -44,6 +44,7 @@ class latency_histogram {
  private:
   static constexpr std::size_t sub_buckets_ = 16;
   static constexpr std::size_t buckets_ = 64 * sub_buckets_;
+  // Relaxed: figures.
   std::array<std::atomic<std::uint64_t>, buckets_> counts_{};
   std::atomic<std::int64_t> total_ns_{0};
 };

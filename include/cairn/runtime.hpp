@@ -8,9 +8,11 @@
 #include <cairn/copier.hpp>
 #include <cairn/metrics.hpp>
 #include <cairn/unit_pool.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace cairn {
@@ -38,7 +40,9 @@ struct runtime_options {
   /// False: there are no copy threads; pump, and any call that waits, runs the copiers, and only
   /// one thread at a time may be in such a call.
   bool threaded = true;
-  std::unique_ptr<eviction_policy> policy;  ///< null: least recently used
+  bool checksums = true;  ///< restores verify what stores wrote; see copier_options
+  std::chrono::nanoseconds op_timeout = std::chrono::seconds(30);  ///< see copier_options
+  std::unique_ptr<eviction_policy> policy;                         ///< null: least recently used
   trace_sink* trace = nullptr;
   unit_source* pool = nullptr;  ///< the engine's own pool; null: a unit_pool of the runtime's
 };
@@ -83,16 +87,14 @@ struct runtime_latencies {
   latency_histogram wakes;    ///< the part of `submit` spent handing over: queues, waking sleepers
 };
 
-/// Thread-safety: any function by any thread. Progress: store, restore, admit, mark, free and
-/// release_slot are lock-free; wait, settle, order_after*, drain and close block until their
-/// deadline at the latest.
+/// Thread-safety: any function by any thread. Progress: store, restore, admit, mark and
+/// release_slot are lock-free; functions with a deadline block until then at the latest.
 ///
 /// Compute streams are named by an index that means the same on every rank; `attach` says
 /// which stream it is there. A call that names one captures its position at that moment.
 ///
-/// A rank whose device is lost fails what is outstanding on it and refuses more; the first time
-/// that shows, the catalog is told (catalog::advance_epoch), since no record has all its
-/// shards any more.
+/// A rank whose device is lost fails what is outstanding on it and refuses more. Whoever is told
+/// finds no record READY: none has all its shards any more (catalog::advance_epoch).
 class runtime {
  public:
   /// The backend must have a device per rank and outlive the runtime.
@@ -108,11 +110,13 @@ class runtime {
 
   /// Copies `slot`, as compute stream `compute` leaves it at this point, under `key`. The next
   /// work on the slot must be ordered behind it (order_after*) unless the engine
-  /// double-buffers. Errors: as catalog::begin_store, and queue_full, device_lost.
+  /// double-buffers. Errors: as catalog::begin_store, and queue_full, device_lost, and those of
+  /// copier::slot_status on any rank: busy, poisoned. A store that was accepted before its slot was
+  /// known to be poisoned ends as poisoned.
   result<ticket> store(const checkpoint_key& key, slot_id slot, std::uint32_t compute,
                        placement_hint hint = placement_hint::none);
   /// Copies the checkpoint into `slot`, behind everything on it so far. Errors: as
-  /// catalog::begin_restore, and queue_full, device_lost.
+  /// catalog::begin_restore, and queue_full, device_lost, busy.
   result<ticket> restore(const checkpoint_key& key, slot_id slot, std::uint32_t compute);
   /// catalog::admit, with its restore submitted: `restored` is valid when resumed > 0.
   result<admission> admit(std::span<const checkpoint_key> keys, std::uint32_t fresh, slot_id slot,
@@ -145,9 +149,16 @@ class runtime {
   /// compute must be ordered behind these by order_after_slot.
   result<std::uint32_t> finish_slot(slot_id slot, std::uint32_t compute) noexcept;
 
-  /// completion_mode::settled: waits until every accepted op has been reported by every rank,
-  /// then applies the completions in begin order. timed_out: applies nothing; busy: another
-  /// thread is applying them.
+  /// copier::reset_slot on every rank: the engine has written the slot's state anew. Errors:
+  /// invalid, closed, busy.
+  [[nodiscard]] status reset_slot(slot_id slot) noexcept;
+
+  /// copier::quiesce on every rank, or on none. No thread of the engine should be inside a step:
+  /// compute that waits for what a quiet rank keeps back may keep another rank from becoming quiet.
+  [[nodiscard]] status quiesce(deadline until) noexcept;
+  void resume() noexcept;
+  /// completion_mode::settled: waits until every rank has reported every accepted op, then applies
+  /// the completions in begin order. timed_out: applies nothing; busy: another thread is at it.
   status settle(deadline until) noexcept;
   /// One pass of every copier (threaded == false); true when anything was done.
   bool pump() noexcept;
@@ -156,6 +167,8 @@ class runtime {
   /// Stops admissions, lets accepted ops finish until `until`, reports the rest and, in settled
   /// mode, applies it. timed_out: a copy may still touch memory. Idempotent.
   status close(deadline until) noexcept;
+  /// For logs: the devices that are lost, and what showed it; empty while none is.
+  [[nodiscard]] std::string why_lost() const;
 
   [[nodiscard]] catalog& records() noexcept;
   [[nodiscard]] coordinator& sequences() noexcept;

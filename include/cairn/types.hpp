@@ -36,7 +36,6 @@ using deadline = clock::time_point;
 // ---------------------------------------------------------------------------------------
 // Statuses and results
 
-/// No function answers a reserved one yet; `catalog::finish` heeds `corrupt` all the same.
 enum class status : std::uint8_t {
   ok,
   pending,      ///< accepted, not ended yet
@@ -49,11 +48,11 @@ enum class status : std::uint8_t {
   busy,         ///< the object is in a state that forbids this for now
   closed,       ///< admissions have stopped
   cancelled,    ///< ended before any device took it
-  timed_out,    ///< the deadline passed; memory it may touch is still kept
+  timed_out,    ///< the deadline passed
   failed,       ///< a copy or launch failed
   device_lost,  ///< the device is gone
-  corrupt,      ///< reserved: the image's checksum does not match
-  poisoned,     ///< reserved: the slot's content is unknown after a failed restore
+  corrupt,      ///< the image's checksum does not match
+  poisoned,     ///< a restore into the slot has failed: nobody knows what it holds
   stale,        ///< the handle's generation or the epoch has passed
   invalid,      ///< a caller's mistake; the message says what was expected and what came
   unsupported,  ///< this backend or build cannot do it
@@ -246,14 +245,17 @@ struct copy_op {
   std::span<const unit_id> units;
 };
 
-/// What a rank says about one op when it is over on that rank.
+/// What a rank says about one op when it has ended on that rank. A copy that was given up may still
+/// touch memory: it is `unproven`, and when it is over the rank says so in a second completion of
+/// the op, which is `proven` and must not overtake the first.
 struct completion {
   op_id op;
   rank_id rank = 0;
   std::uint32_t epoch = 0;
-  status code = status::ok;
-  bool unproven = false;  ///< the copy may still touch memory, though it is given up
-  std::uint8_t reserved[6] = {};
+  status code = status::ok;  ///< in a proof no success either
+  bool unproven = false;
+  bool proven = false;
+  std::uint8_t reserved[5] = {};
 };
 static_assert(std::is_trivially_copyable_v<completion>);
 

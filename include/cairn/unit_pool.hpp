@@ -96,7 +96,8 @@ struct retirement {
 ///
 /// Order: vacant units before cached ones; vacant lowest id first; cached least recently
 /// freed first. Exact while calls do not overlap; with k overlapping calls, one of the k+1
-/// that come next.
+/// that come next. Only a call that is held up in the middle of a change may hide further
+/// cached units from the order until it goes on.
 ///
 /// Thread-safety: every function may be called by any thread. Progress: lock-free, all of
 /// them; claim and lookup touch no other unit. No allocation after open. extend,
@@ -127,7 +128,7 @@ class unit_pool final : public unit_source {
 
   result<void> allocate(std::span<unit_id> out) override;
   /// This unit for fresh content: one share; drops its key as any taking does. `busy` when
-  /// it is live or reserved.
+  /// it is live or reserved, or another call is just giving it back.
   result<void> allocate_at(unit_id id);
   [[nodiscard]] unit_id lookup(const checkpoint_key& key) const noexcept override;
   [[nodiscard]] bool is_cached(unit_id id) const noexcept override;
@@ -151,7 +152,9 @@ class unit_pool final : public unit_source {
   /// Starts to give up the highest unit. A free one is gone at once (`to` is no_unit). A
   /// live one with a single share moves: `to` is reserved for it and bears the share from
   /// now on, `from` can no longer be claimed; copy the bytes, update the block tables, then
-  /// call finish_retire; `to` stays live until then even if its share is freed. Refused (`busy`):
+  /// call finish_retire; `to` stays live until then even if its share is freed. A call that gives a
+  /// share (allocate, allocate_at, claim, claim_unit) and overlaps this one may still return
+  /// `from`, though the share is `to`'s already: its caller reads `to` for it. Refused (`busy`):
   /// several shares, reserved, or a move under way; `no_room`: no unit to move to.
   result<retirement> begin_retire_top();
   /// Ends a move: `from` is gone, and `to` bears its key.
