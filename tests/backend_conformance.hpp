@@ -4,7 +4,7 @@
 //   INSTANTIATE_TEST_SUITE_P(Host, BackendConformance, testing::Values(backend_factory{...}));
 //
 // The suite sees devices through <cairn/backend.hpp> only. Where it needs work that blocks it
-// uses device::call, and skips on a backend that has none.
+// uses the factory's call, and skips where that is unsupported.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,15 +36,19 @@ class BackendConformance : public testing::TestWithParam<backend_factory> {
       stream_priority priority = stream_priority::normal) {
     return std::move(dev().create_stream(priority)).value();
   }
+  status call(stream& on, void (*function)(void* context), void* context) {
+    return GetParam().call(dev(), on, function, context);
+  }
+  status close(gate& g, stream& on) { return g.close(dev(), on, GetParam().call); }
   /// Enqueues a plain store to `flag`.
   void enqueue_set(stream& on, std::atomic<bool>& flag) {
-    ASSERT_EQ(dev().call(
+    ASSERT_EQ(call(
                   on, [](void* f) { static_cast<std::atomic<bool>*>(f)->store(true); }, &flag),
               status::ok);
   }
   [[nodiscard]] bool has_calls() {
     auto probe = new_stream();
-    return dev().call(
+    return call(
                *probe, [](void*) {}, nullptr) == status::ok;
   }
 
@@ -85,7 +89,7 @@ TEST_P(BackendConformance, RunsAStreamInOrder) {
   for (int i = 0; i < 100; ++i) steps.push_back({&log, i});
   auto s = new_stream();
   for (step& each : steps)
-    ASSERT_EQ(dev().call(
+    ASSERT_EQ(call(
                   *s,
                   [](void* p) {
                     auto* self = static_cast<step*>(p);
@@ -117,7 +121,7 @@ TEST_P(BackendConformance, KeepsTheOrderOfCallsByDifferentThreads) {
   const auto play = [&](int who) {
     for (int i = who; i < turns; i += 2) {
       turn[who].acquire();
-      EXPECT_EQ(dev().call(
+      EXPECT_EQ(call(
                     *s,
                     [](void* p) {
                       auto* self = static_cast<step*>(p);
@@ -159,8 +163,8 @@ TEST_P(BackendConformance, RunsStreamsBesideEachOther) {
     m->here[1].release();
     m->met[1] = m->here[0].try_acquire_until(soon());
   };
-  ASSERT_EQ(dev().call(*a, first, &both), status::ok);
-  ASSERT_EQ(dev().call(*b, second, &both), status::ok);
+  ASSERT_EQ(call(*a, first, &both), status::ok);
+  ASSERT_EQ(call(*b, second, &both), status::ok);
   a.reset();
   b.reset();
   EXPECT_TRUE(both.met[0]);
@@ -173,7 +177,7 @@ TEST_P(BackendConformance, AnEventFiresOnlyAfterEarlierWork) {
   auto s = new_stream();
   awaited_event e(dev());
   std::atomic<bool> done{false};
-  ASSERT_EQ(g.close(dev(), *s), status::ok);
+  ASSERT_EQ(close(g, *s), status::ok);
   enqueue_set(*s, done);
   ASSERT_EQ(dev().record(e.get(), *s), status::ok);
   ASSERT_TRUE(g.reached());
@@ -189,7 +193,7 @@ TEST_P(BackendConformance, AWaitHoldsLaterWorkOnly) {
   auto a = new_stream();
   auto b = new_stream();
   awaited_event source(dev()), before(dev()), after(dev());
-  ASSERT_EQ(g.close(dev(), *a), status::ok);
+  ASSERT_EQ(close(g, *a), status::ok);
   ASSERT_EQ(dev().record(source.get(), *a), status::ok);
   ASSERT_EQ(dev().record(before.get(), *b), status::ok);
   ASSERT_EQ(dev().wait(*b, source.get()), status::ok);
@@ -207,11 +211,11 @@ TEST_P(BackendConformance, RecordingAgainDoesNotDelayAnEarlierWait) {
   auto a = new_stream();
   auto b = new_stream();
   awaited_event source(dev()), after(dev());
-  ASSERT_EQ(first.close(dev(), *a), status::ok);
+  ASSERT_EQ(close(first, *a), status::ok);
   ASSERT_EQ(dev().record(source.get(), *a), status::ok);
   ASSERT_EQ(dev().wait(*b, source.get()), status::ok);
   ASSERT_EQ(dev().record(after.get(), *b), status::ok);
-  ASSERT_EQ(second.close(dev(), *a), status::ok);
+  ASSERT_EQ(close(second, *a), status::ok);
   ASSERT_EQ(dev().record(source.get(), *a), status::ok);
   first.open();
   EXPECT_TRUE(after.fires());
@@ -232,10 +236,10 @@ TEST_P(BackendConformance, RecordingElsewhereDoesNotReleaseAnEarlierWait) {
   struct witness {
     std::atomic<bool>*opened, *early;
   } w{&opened, &early};
-  ASSERT_EQ(g.close(dev(), *a), status::ok);
+  ASSERT_EQ(close(g, *a), status::ok);
   ASSERT_EQ(dev().record(source.get(), *a), status::ok);
   ASSERT_EQ(dev().wait(*b, source.get()), status::ok);
-  ASSERT_EQ(dev().call(
+  ASSERT_EQ(call(
                 *b,
                 [](void* p) {
                   auto* self = static_cast<witness*>(p);
@@ -259,7 +263,7 @@ TEST_P(BackendConformance, TheDoorbellRingsWhenTheEventFires) {
   gate g;
   auto s = new_stream();
   awaited_event e(dev());
-  ASSERT_EQ(g.close(dev(), *s), status::ok);
+  ASSERT_EQ(close(g, *s), status::ok);
   ASSERT_EQ(dev().record(e.get(), *s), status::ok);
   const std::uint32_t seen = e.bell().seen();
   EXPECT_EQ(e.state(), event_state::pending);
@@ -276,7 +280,7 @@ TEST_P(BackendConformance, AnEventMayGoBeforeItFiresAndBeforeItsWaiters) {
   auto a = new_stream();
   auto b = new_stream();
   awaited_event after(dev());
-  ASSERT_EQ(g.close(dev(), *a), status::ok);
+  ASSERT_EQ(close(g, *a), status::ok);
   {
     awaited_event gone(dev());  // takes its doorbell along
     ASSERT_EQ(dev().record(gone.get(), *a), status::ok);
@@ -294,7 +298,7 @@ TEST_P(BackendConformance, DestroyingAStreamWaitsForItsWork) {
   std::atomic<bool> done{false};
   auto s = new_stream();
   awaited_event e(dev());
-  ASSERT_EQ(g.close(dev(), *s), status::ok);
+  ASSERT_EQ(close(g, *s), status::ok);
   enqueue_set(*s, done);
   ASSERT_EQ(dev().record(e.get(), *s), status::ok);
   {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -211,12 +213,40 @@ TEST(HostBackend, StreamsAndEventsMayOutliveTheBackend) {
   e.reset();
 }
 
+// Not that it will soon: nobody is woken for it.
+TEST(HostBackend, AnEventRecordedWhereNothingIsLeftToRunHasFired) {
+  const auto b = make({});
+  auto s = stream_of(b->at(0));
+  auto other = stream_of(b->at(0));
+  doorbell bell;
+  auto e = std::move(b->at(0).create_event(&bell)).value();
+  std::atomic<bool> go = false;
+  const auto hold = [](void* until) { static_cast<std::atomic<bool>*>(until)->wait(false); };
+  ASSERT_EQ(b->at(0).call(*s, hold, &go), status::ok);
+  ASSERT_EQ(b->at(0).record(*e, *s), status::ok);
+  EXPECT_EQ(b->at(0).query(*e), event_state::pending) << "something is left to run";
+  go = true;
+  go.notify_all();
+  std::uint32_t seen = bell.seen();
+  while (b->at(0).query(*e) != event_state::fired) {
+    bell.wait(seen, clock::now() + std::chrono::seconds(1));
+    seen = bell.seen();
+  }
+  // The ring of the first recording may come late.
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(b->at(0).record(*e, *s), status::ok);
+    ASSERT_EQ(b->at(0).query(*e), event_state::fired);
+  }
+  EXPECT_GE(bell.seen() - seen, 100U) << "a recording did not ring";
+  EXPECT_EQ(b->at(0).wait(*other, *e), status::ok);
+}
+
 // The last item and the close may come between any two looks of the stream's thread. Here they
 // come at its n-th access, in the same thread, so each case is met for certain.
 TEST(HostBackend, ALaneRunsWhatCameBeforeItsClose) {
 #if defined(CAIRN_SYNC_HOOK)
   struct intruder {
-    detail::host_lane lane{0, 4, nullptr};
+    detail::host_lane lane{0, 4, nullptr, false};
     int accesses_left = 0;
     bool ran = false;
   };

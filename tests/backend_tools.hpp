@@ -4,6 +4,7 @@
 
 #include <cairn/backend.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <ostream>
@@ -15,9 +16,27 @@
 
 namespace cairn::tests {
 
+/// Enqueues a function that runs on the host: the host backend's own, or a test's way around a
+/// backend that has none.
+using stream_call = status (*)(device& on, stream& in, void (*function)(void* context),
+                               void* context);
+inline status call_of_device(device& on, stream& in, void (*function)(void* context),
+                             void* context) {
+  return on.call(in, function, context);
+}
+
+/// What copies read and write in a test: pinned memory, which the test reaches as it is, or memory
+/// of the device, which a function of the test's copies to and from pinned memory.
+struct tested_memory {
+  using copy = void (*)(std::byte* to, const std::byte* from, std::size_t bytes, bool to_device);
+  copy across = nullptr;  ///< null: pinned
+};
+
 struct backend_factory {
   const char* name;
   result<std::unique_ptr<backend>> (*make)();
+  stream_call call = &call_of_device;
+  tested_memory memory = {};
   friend std::ostream& operator<<(std::ostream& out, const backend_factory& f) {
     return out << f.name;
   }
@@ -25,7 +44,7 @@ struct backend_factory {
 
 /// How long a test waits for what must come. Reached only by a failing test.
 inline deadline soon() {
-  return clock::now() + std::chrono::seconds(20);
+  return clock::now() + std::chrono::seconds(30);
 }
 
 /// An event and its doorbell.
@@ -83,9 +102,9 @@ class hasty_threads {
 /// Holds up a stream until opened.
 class gate {
  public:
-  status close(device& d, stream& on) {
-    return d.call(
-        on, [](void* self) { static_cast<gate*>(self)->pass(); }, this);
+  status close(device& d, stream& on, stream_call call = &call_of_device) {
+    return call(
+        d, on, [](void* self) { static_cast<gate*>(self)->pass(); }, this);
   }
   void open() { open_.release(); }
   /// True once the stream has come to the gate.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 namespace {
 
+using cairn::detail::bit_run;
 using cairn::detail::bitmap;
 using cairn::test::dice;
 using cairn::test::together;
@@ -37,6 +39,14 @@ TEST(Bitmap, HandsOutTheLowestFirst) {
   EXPECT_EQ(map.take_lowest(), bitmap::none);
 }
 
+TEST(Bitmap, TakesNoneIntoNoRoom) {
+  bitmap map(600);
+  map.put(7);
+  map.put(500);
+  EXPECT_EQ(map.take_lowest(0).bits, 0U);
+  EXPECT_EQ(members_of(map), (std::vector<std::uint32_t>{7, 500}));
+}
+
 TEST(Bitmap, TakesANamedMemberOnce) {
   bitmap map(70);
   map.put(69);
@@ -46,9 +56,52 @@ TEST(Bitmap, TakesANamedMemberOnce) {
   EXPECT_FALSE(map.take(69));
 }
 
+TEST(Bitmap, TakesOnlyFromOneWord) {
+  bitmap map(300);
+  for (const std::uint32_t i : {70U, 71U, 74U, 127U, 128U}) map.put(i);
+  const auto two = map.take_lowest(2);
+  EXPECT_EQ(two.base, 64U);
+  EXPECT_EQ(two.bits, 0b11U << 6);
+  const auto rest = map.take_lowest(300);
+  EXPECT_EQ(rest.base, 64U);
+  EXPECT_EQ(rest.bits, 1ULL << 10 | 1ULL << 63);
+  map.put(two);
+  EXPECT_EQ(members_of(map), (std::vector<std::uint32_t>{70, 71, 128}));
+}
+
+TEST(BitRun, ListsAndEqualsItsMembersAndNothingElse) {
+  dice d(1);
+  for (int n = 0; n < 2'000; ++n) {
+    // Whole runs, and runs with gaps.
+    const std::uint32_t length = 1 + d.below(64);
+    const std::uint64_t whole = ~0ULL >> (64 - length) << d.below(65 - length);
+    std::uint64_t some = whole;
+    for (std::uint32_t gaps = d.below(4); gaps > 0; --gaps) some &= ~(1ULL << d.below(64));
+    if (some == 0) continue;
+    const bit_run run{128, some};
+    std::vector<std::uint32_t> expected;
+    for (std::uint32_t b = 0; b < 64; ++b)
+      if ((some >> b & 1) != 0) expected.push_back(128 + b);
+    std::vector<std::uint32_t> ids(64, 0);
+    ids.resize(list(run, ids));
+    ASSERT_EQ(ids, expected);
+    ASSERT_TRUE(equals(run, ids));
+    const std::uint32_t most = d.below(66);
+    const std::uint64_t low = cairn::detail::lowest_bits(some, most);
+    ids.assign(64, 0);
+    ids.resize(low == 0 ? 0 : list(bit_run{128, low}, ids));
+    expected.resize(std::min<std::size_t>(expected.size(), most));
+    ASSERT_EQ(ids, expected);
+    if (ids.empty()) continue;
+    ASSERT_EQ(equals(run, ids), low == some);
+    ids[d.below(static_cast<std::uint32_t>(ids.size()))] ^= 1U << d.below(10);
+    ASSERT_FALSE(equals(bit_run{128, low}, ids));
+  }
+}
+
 // One, two, three and four levels; full and nearly empty.
 TEST(Bitmap, EqualsASetUnderRandomOperations) {
-  for (const std::uint32_t capacity : {1U, 63U, 64U, 65U, 513U, 4'097U, 40'000U, 2'200'000U}) {
+  for (const std::uint32_t capacity : {1U, 63U, 64U, 65U, 1'025U, 40'000U, 70'000U, 4'300'000U}) {
     for (const std::uint32_t puts : {2U, 5U}) {
       SCOPED_TRACE(testing::Message() << "capacity " << capacity << " puts " << puts);
       bitmap map(capacity);
@@ -124,7 +177,7 @@ TEST(Bitmap, HandsEachMemberToOneTaker) {
 // they are in the middle of, the member is there.
 TEST(Bitmap, FindsAMemberWhileItsWordIsBeingEmptied) {
   const yields hook;
-  for (const std::uint32_t capacity : {1'024U, 40'000U}) {
+  for (const std::uint32_t capacity : {2'048U, 40'000U}) {
     bitmap map(capacity);
     const std::uint32_t steady = capacity - 1;
     std::atomic<bool> stop{false};

@@ -45,6 +45,20 @@ struct fixture {
   finish_outcome finish(const copy_op& op, status code = status::ok, rank_id rank = 0) {
     return records->finish(report(op, code, rank));
   }
+  /// The rank gives its copy up.
+  finish_outcome give_up(const copy_op& op, status code = status::timed_out, rank_id rank = 0) {
+    completion c = report(op, code, rank);
+    c.unproven = true;
+    return records->finish(c);
+  }
+  /// The copy that was given up is over; true when that counts.
+  bool prove(const copy_op& op, rank_id rank = 0) {
+    completion c = report(op, status::ok, rank);
+    c.proven = true;
+    const finish_outcome found = records->finish(c);
+    EXPECT_FALSE(found.ended);
+    return found.counted;
+  }
   copy_op begin(std::uint64_t n, slot_id slot = 0) {
     auto op = records->begin_store(key(n), slot);
     EXPECT_TRUE(op.ok()) << op.why().message();

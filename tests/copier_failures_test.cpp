@@ -56,6 +56,33 @@ TEST(Copier, OpsOfAFailedLaunchEndOnlyWhenNothingCanRunAnyMore) {
   EXPECT_EQ(b.codes(store), codes{status::failed});
 }
 
+TEST(Copier, ALaunchThatIsRefusedForNowPutsItsWaitsOnce) {
+  copier_bench b;
+  std::function<void()> step = [] {};
+  b.enqueue(b.compute(), step);
+  ASSERT_EQ(b.get().mark({0, 1}), status::ok);
+  b.faults().launches.always(status::queue_full);
+  copy_op store = b.store(0, 0);
+  store.header.fences.steps[0] = 1;
+  ASSERT_EQ(b.submit(store), status::ok);
+  for (int i = 0; i < 10; ++i) (void)b.get().pump();
+  EXPECT_EQ(b.faults().waits_put.load(), 1U);
+  b.faults().launches.always(status::ok);
+  b.settle();
+  EXPECT_EQ(b.codes(store), codes{status::ok});
+  // The next batch of the same place waits for itself.
+  b.enqueue(b.compute(), step);
+  ASSERT_EQ(b.get().mark({0, 2}), status::ok);
+  for (slot_id slot = 1; slot <= 8; ++slot) {
+    copy_op next = b.store(slot, slot);
+    next.header.fences.steps[0] = 2;
+    ASSERT_EQ(b.submit(next), status::ok);
+    b.pump();
+  }
+  EXPECT_GT(b.faults().waits_put.load(), 1U);
+  b.settle();
+}
+
 TEST(Copier, FailedRecordHoldsItsOpsUntilTheyAreProvenOver) {
   copier_bench b;
   b.faults().records.always(status::failed);
@@ -85,7 +112,7 @@ TEST(Copier, FailedWaitFailsItsOpsBeforeTheyRun) {
   b.settle();
   EXPECT_EQ(b.codes(store), codes{status::ok});
   EXPECT_EQ(b.codes(restore), codes{status::failed});
-  EXPECT_EQ(b.codes(last), codes{status::ok});
+  EXPECT_EQ(b.codes(last), codes{status::poisoned}) << "of a slot that should have been restored";
   b.model(store);
   b.model(last);
   EXPECT_TRUE(b.rank().matches());

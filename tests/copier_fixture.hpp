@@ -13,14 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/backend_tools.hpp"
 #include "tests/faulty_device.hpp"
 #include "tests/geometries.hpp"
 
 namespace cairn::tests {
 
-inline deadline soon() {
-  return clock::now() + std::chrono::seconds(30);
-}
 inline deadline now() {
   return clock::now();
 }
@@ -38,6 +36,8 @@ struct bench_options {
   std::uint32_t store_streams = 2;
   std::uint32_t stream_depth = 4096;
   bool negative = false;
+  bool checksums = true;
+  std::chrono::nanoseconds op_timeout = copier_options().op_timeout;
 };
 
 /// Compute streams are the first streams of the backend, then come the stores', then the
@@ -71,6 +71,8 @@ class copier_bench {
     o.compute_streams = opts_.compute_streams;
     o.store_streams = opts_.store_streams;
     o.threaded = opts_.threaded;
+    o.checksums = opts_.checksums;
+    o.op_timeout = opts_.op_timeout;
     o.on_take = [](void* self, op_id op) {
       auto& b = *static_cast<copier_bench*>(self);
       return !b.on_take || b.on_take(op);
@@ -81,8 +83,8 @@ class copier_bench {
     };
     o.on_completion = [](void* self, const completion& what) {
       auto& b = *static_cast<copier_bench*>(self);
-      b.completions.push_back(what);
-      if (b.on_completion) b.on_completion(what);
+      (what.proven ? b.proofs : b.completions).push_back(what);
+      if (b.on_completion && !what.proven) b.on_completion(what);
     };
     o.context = this;
     return o;
@@ -178,6 +180,7 @@ class copier_bench {
   std::function<bool(op_id)> on_cancelled;               ///< in the copy thread
   std::function<void(const completion&)> on_completion;  ///< in the copy thread
   std::vector<completion> completions;                   ///< in the order of reports
+  std::vector<completion> proofs;                        ///< of copies that were given up
 
  private:
   bench_options opts_;

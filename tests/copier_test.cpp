@@ -129,6 +129,72 @@ TEST(Copier, RepeatedUnitIsReportedAsInvalidAndPassesItsTurn) {
   EXPECT_TRUE(b.rank().matches());
 }
 
+struct unit_list {
+  std::vector<unit_id> ids;
+  status code;
+};
+class CopierUnits : public testing::TestWithParam<unit_list> {};
+
+// Past `check`, as a runtime hands ops over.
+TEST_P(CopierUnits, AreDistinctAndInRangeInWhateverOrder) {
+  bench_options opts;
+  opts.geometry = "dsv4_flash";
+  opts.units = 12;
+  opts.slots = 2;
+  copier_bench b(opts);
+  copy_op op = b.store(1, 0);
+  op.units = GetParam().ids;
+  for (int again = 0; again < 2; ++again) {
+    ASSERT_TRUE(b.get().try_room(copy_kind::store, 1));
+    b.get().enqueue(op);
+    b.settle();
+    EXPECT_EQ(b.codes(op).back(), GetParam().code);
+    if (GetParam().code == status::ok) b.model(op);
+  }
+  EXPECT_TRUE(b.rank().matches());
+}
+INSTANTIATE_TEST_SUITE_P(Each, CopierUnits,
+                         testing::Values(unit_list{{0, 1, 2, 3, 4, 11}, status::ok},
+                                         unit_list{{0, 3, 5, 7, 8, 12}, status::invalid},
+                                         unit_list{{0, 3, 5, 7, 8, 0xffffffff}, status::invalid},
+                                         unit_list{{0x80000000, 0x80000001, 0x80000002, 0x80000003,
+                                                    0x80000004, 0x80000005},
+                                                   status::invalid},
+                                         unit_list{{0x8000000b, 0, 1, 2, 3, 4}, status::invalid},
+                                         unit_list{{11, 9, 7, 5, 3, 1}, status::ok},
+                                         unit_list{{6, 7, 8, 0, 1, 2}, status::ok},
+                                         unit_list{{6, 7, 8, 7, 10, 11}, status::invalid},
+                                         unit_list{{6, 7, 8, 8, 10, 11}, status::invalid},
+                                         unit_list{{5, 4, 3, 2, 1, 5}, status::invalid},
+                                         unit_list{{5, 4, 3, 2, 0, 0}, status::invalid},
+                                         unit_list{{0, 1, 2, 3, 4}, status::invalid},
+                                         unit_list{{0, 1, 2, 3, 4, 5, 6}, status::invalid}),
+                         [](const auto& each) { return "Case" + std::to_string(each.index); });
+
+// More ops than the stamps by which a copier tells units apart have values.
+TEST(Copier, UnitsAreFoundDistinctHoweverManyOpsCameBefore) {
+  bench_options opts;
+  opts.geometry = "tiny";
+  opts.checksums = false;
+  copier_bench b(opts);
+  const std::vector<unit_id> early = {5, 4,
+                                      3};  // named by the first op, and when stamps begin anew
+  const std::vector<unit_id> usual = {2, 1, 0};
+  const std::vector<unit_id> twice = {2, 1, 2};
+  std::size_t refused = 0;
+  constexpr int ops = 1 << 16;
+  for (int i = 0; i < ops + 10; ++i) {
+    copy_op op = b.store(0, 0);
+    op.units = i >= ops ? twice : i == 0 || i == ops - 1 ? early : usual;
+    ASSERT_EQ(b.submit(op), status::ok);
+    if (i % 32 == 0 || i >= ops) b.settle();
+  }
+  b.settle();
+  for (const completion& each : b.completions) refused += each.code == status::ok ? 0U : 1U;
+  EXPECT_EQ(b.completions.size(), std::size_t{ops} + 10);
+  EXPECT_EQ(refused, 10U);
+}
+
 TEST(Copier, OpenRefusesImpossibleOptions) {
   copier_bench b;
   const auto refused = [&](auto spoil) {

@@ -1,4 +1,4 @@
-// Plans: what is cut from sizes, what is refused. Tile copies: every alignment and length.
+// Plans: what is cut from sizes, what is refused.
 #include "runtime/copy_plan.hpp"
 
 #include <gmock/gmock.h>
@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/scatter_gather.hpp"
-#include "kernels/scatter_gather_host.hpp"
 #include "tests/geometries.hpp"
 
 namespace cairn {
@@ -194,86 +192,6 @@ TEST(CopyPlan, RefusesAddressesThatItWasNotCutFor) {
   memory = good;
   std::swap(memory.segments[0], memory.segments[1]);
   EXPECT_FALSE(check_plan_memory(plan, memory).ok());
-}
-
-// ---------------------------------------------------------------------------------------
-// Tile copies
-
-/// Copies one tile between guarded buffers and compares everything, guards included.
-template <class Copy>
-void expect_exact(Copy&& copy, std::size_t from_at, std::size_t to_at, std::size_t bytes,
-                  const char* name) {
-  constexpr std::size_t guard = 128;
-  const std::size_t size = 2 * guard + 64 + bytes;
-  static std::vector<std::byte> source, target, expected;
-  source.resize(size);
-  for (std::size_t i = 0; i < size; ++i) source[i] = static_cast<std::byte>(i * 7 + i / 256 + 1);
-  target.assign(size, std::byte{0xEE});
-  expected = target;
-  // Offsets count from a 64-byte boundary, so that they mean alignments.
-  const auto origin = [](std::vector<std::byte>& v) {
-    return (64 - reinterpret_cast<std::uintptr_t>(v.data()) % 64) % 64;
-  };
-  const std::size_t from = origin(source) + from_at;
-  const std::size_t to = origin(target) + guard / 2 + to_at;
-  copy(target.data() + to, source.data() + from, bytes);
-  for (std::size_t i = 0; i < bytes; ++i) expected[to + i] = source[from + i];
-  ASSERT_TRUE(target == expected) << name << " from " << from_at << " to " << to_at << " bytes "
-                                  << bytes;
-}
-
-TEST(TileCopy, IsExactAtEveryMisalignmentAndLength) {
-  for (const kernels::tile_copy_variant& variant : kernels::tile_copies()) {
-    const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
-      variant.copy(to, from, bytes);
-      kernels::settle();
-    };
-    for (std::size_t from = 0; from < 16; ++from)
-      for (std::size_t to = 0; to < 64; to += (to < 4 || to > 58) ? 1 : 9)
-        for (std::size_t bytes = 0; bytes <= 200; bytes += bytes < 80 ? 1 : 7)
-          expect_exact(copy, from, to, bytes, variant.name);
-  }
-}
-
-TEST(TileCopy, IsExactForLongTilesAtEveryMisalignment) {
-  for (const kernels::tile_copy_variant& variant : kernels::tile_copies()) {
-    const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
-      variant.copy(to, from, bytes);
-      kernels::settle();
-    };
-    for (const std::size_t bytes : {1'023U, 1'024U, 1'025U, 1'343U, 4'096U, 4'127U, 16'384U})
-      for (std::size_t to = 0; to < 64; ++to)
-        expect_exact(copy, (to * 29) % 64, to, bytes, variant.name);
-    for (const std::size_t bytes : {65'535U, 65'536U})
-      expect_exact(copy, 3, 5, bytes, variant.name);
-  }
-}
-
-TEST(TileCopy, LanesOfAGroupCopyEachByteOnce) {
-  for (const std::uint32_t lanes : {1U, 3U, 64U}) {
-    const auto copy = [lanes](std::byte* to, const std::byte* from, std::size_t bytes) {
-      for (std::uint32_t lane = 0; lane < lanes; ++lane)
-        kernels::copy_tile(to, from, bytes, lane, lanes);
-    };
-    for (std::size_t from = 0; from < 17; ++from)
-      for (std::size_t to = 0; to < 17; ++to)
-        for (const std::size_t bytes : {0U, 1U, 2U, 3U, 7U, 15U, 16U, 17U, 31U, 33U, 100U, 1'000U})
-          expect_exact(copy, from, to, bytes, "lanes");
-  }
-}
-
-TEST(TileCopy, AddressesFollowSignedStrides) {
-  std::vector<std::byte> memory(4'096);
-  const strided regions[] = {{memory.data() + 1'000, -100, 50}, {memory.data() + 2'000, 64, 64}};
-  const strided segments[] = {{memory.data() + 3'000, -300, 114}};
-  const unit_id units[] = {9, 4};
-  const copy_span tile{50, 60, 7, 20, 0, 1, 1};
-  const auto store = kernels::locate(tile, copy_kind::store, regions, segments, 3, units);
-  EXPECT_EQ(store.from - memory.data(), 3'000 - 3 * 300 + 60);
-  EXPECT_EQ(store.to - memory.data(), 2'000 + 4 * 64 + 7);
-  const auto restore = kernels::locate(tile, copy_kind::restore, regions, segments, 3, units);
-  EXPECT_EQ(restore.from, store.to);
-  EXPECT_EQ(restore.to, store.from);
 }
 
 }  // namespace

@@ -24,9 +24,19 @@ namespace differential {
 class dice {
  public:
   explicit dice(std::uint64_t seed) : engine_(seed) {}
+  /// Where draws come from instead of the seed while it is set: a fuzzer's input.
+  struct outside {
+    std::uint64_t (*draw)(void* context, std::uint64_t bound);
+    void* context;
+  };
+  static inline outside from_outside{};
+
   /// Below `bound`; 0 when that is 0.
   std::uint32_t below(std::uint64_t bound) {
-    return bound == 0 ? 0 : static_cast<std::uint32_t>(engine_() % bound);
+    if (bound == 0) return 0;
+    if (from_outside.draw != nullptr)
+      return static_cast<std::uint32_t>(from_outside.draw(from_outside.context, bound));
+    return static_cast<std::uint32_t>(engine_() % bound);
   }
   /// In [low, high].
   std::uint32_t between(std::uint32_t low, std::uint32_t high) {

@@ -2,6 +2,7 @@
 // fails on demand. Knows nothing of who calls it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cairn/backend.hpp>
 #include <cstdint>
@@ -46,7 +47,15 @@ class faulty_device final : public device {
   std::atomic<bool> launch_then_fail{false};  ///< a failing launch is passed on nevertheless
   std::atomic<bool> capture{false};
   std::atomic<bool> poll{false};
-  std::atomic<bool> quiet{false};  ///< write nothing down
+  std::atomic<bool> withhold{false};      ///< events that have fired look pending
+  std::atomic<bool> timeless{false};      ///< nobody writes times
+  std::atomic<std::uint32_t> shorten{0};  ///< copies that a launch leaves out, saying nothing
+  std::atomic<bool> quiet{false};         ///< write nothing down
+  /// record, wait, query and launch, whatever came of them.
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> waits_put{0};
+  /// Counts the same calls, in plain memory: ThreadSanitizer sees whether they are ordered.
+  std::uint64_t* plain_calls = nullptr;
 
   struct launch_note {
     stream* on;
@@ -58,8 +67,11 @@ class faulty_device final : public device {
   [[nodiscard]] const std::vector<launch_note>& launched() const { return notes_; }
   /// In the order in which they were created.
   [[nodiscard]] stream& created(std::size_t index) const { return *streams_.at(index); }
+  [[nodiscard]] std::size_t created_count() const { return streams_.size(); }
 
   std::string name() const override { return real_.name(); }
+  std::string why_lost() const override { return real_.why_lost(); }
+  void adopt_thread() noexcept override { real_.adopt_thread(); }
   result<std::unique_ptr<stream>> create_stream(stream_priority priority) override {
     auto made = real_.create_stream(priority);
     if (made) streams_.push_back(made->get());
@@ -78,17 +90,23 @@ class faulty_device final : public device {
     return real_.allocate_pinned(bytes);
   }
   status record(event& what, stream& on) override {
+    count();
     if (gone.load()) return status::device_lost;
     const status code = records.next();
     return code == status::ok ? real_.record(what, on) : code;
   }
   status wait(stream& on, event& what) override {
+    count();
+    ++waits_put;
     if (gone.load()) return status::device_lost;
     const status code = waits.next();
     return code == status::ok ? real_.wait(on, what) : code;
   }
   event_state query(const event& what) noexcept override {
-    return gone.load() ? event_state::failed : real_.query(what);
+    count();
+    if (gone.load()) return event_state::failed;
+    const event_state real = real_.query(what);
+    return withhold.load() && real == event_state::fired ? event_state::pending : real;
   }
   bool capturing(const stream& which) noexcept override {
     return capture.load() || real_.capturing(which);
@@ -99,11 +117,14 @@ class faulty_device final : public device {
   }
   status launch(stream& on, device_plan& plan, copy_kind kind, std::span<const copy_task> tasks,
                 batch_report* report) override {
+    count();
     if (gone.load()) return status::device_lost;
     const status code = launches.next();
     if (code != status::ok && !launch_then_fail.load()) return code;
     if (!quiet.load()) write_down(on, kind, tasks);
-    const status real = real_.launch(on, plan, kind, tasks, report);
+    const std::size_t left_out = std::min<std::size_t>(shorten.load(), tasks.size());
+    const status real = real_.launch(on, plan, kind, tasks.first(tasks.size() - left_out),
+                                     timeless.load() ? without_times(report) : report);
     return code == status::ok ? real : code;
   }
   status call(stream& on, void (*function)(void* context), void* context) override {
@@ -112,6 +133,15 @@ class faulty_device final : public device {
   bool polls() const noexcept override { return poll.load() || real_.polls(); }
 
  private:
+  batch_report* without_times(const batch_report* report) {
+    untimed_.push_back(std::make_unique<batch_report>());
+    untimed_.back()->checksums = report->checksums;
+    return untimed_.back().get();
+  }
+  void count() noexcept {
+    ++calls;
+    if (plain_calls != nullptr) ++*plain_calls;
+  }
   void write_down(stream& on, copy_kind kind, std::span<const copy_task> tasks) {
     launch_note note{&on, kind, {}, tasks.data()};
     for (const copy_task& each : tasks) note.slots.push_back(each.slot);
@@ -121,6 +151,7 @@ class faulty_device final : public device {
   device& real_;
   std::vector<stream*> streams_;
   std::vector<launch_note> notes_;
+  std::vector<std::unique_ptr<batch_report>> untimed_;
 };
 
 }  // namespace cairn::tests

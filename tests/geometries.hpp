@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/backend_tools.hpp"
+
 namespace cairn::tests {
 
 struct geometry {
@@ -71,16 +73,19 @@ inline const geometry& geometry_named(const std::string& name) {
 /// A block of memory that copies may touch, and what it should hold.
 class modelled_block {
  public:
-  modelled_block(device& on, std::size_t bytes, std::uint64_t seed)
-      : block_(std::move(on.allocate_pinned(bytes)).value()),
+  modelled_block(device& on, std::size_t bytes, std::uint64_t seed, tested_memory how)
+      : how_(how),
+        block_(std::move(how.across == nullptr ? on.allocate_pinned(bytes) : on.allocate(bytes))
+                   .value()),
         model_(std::move(on.allocate_pinned(bytes)).value()) {
+    if (how.across != nullptr) seen_ = std::move(on.allocate_pinned(bytes)).value();
     std::uint64_t state = seed;
     for (std::size_t i = 0; i < bytes; i += sizeof(state)) {
       state = state * 6364136223846793005U + 1442695040888963407U;
       const std::uint64_t mixed = state ^ (state >> 29);
       std::memcpy(model_->data() + i, &mixed, std::min(sizeof(mixed), bytes - i));
     }
-    std::memcpy(block_->data(), model_->data(), bytes);
+    move(block_->data(), model_->data(), bytes, true);
   }
   [[nodiscard]] std::byte* data() const { return block_->data(); }
   /// The model's byte at the same place as `real`.
@@ -89,22 +94,34 @@ class modelled_block {
   }
   /// Changes a byte range in memory and model alike.
   void scribble(std::byte* real, std::size_t bytes, std::uint8_t salt) {
+    std::byte* const its_model = model(real);
     for (std::size_t i = 0; i < bytes; ++i)
-      real[i] ^= static_cast<std::byte>(salt + static_cast<std::uint8_t>(i % 251));
-    std::memcpy(model(real), real, bytes);
+      its_model[i] ^= static_cast<std::byte>(salt + static_cast<std::uint8_t>(i % 251));
+    move(real, its_model, bytes, true);
   }
   [[nodiscard]] testing::AssertionResult matches(const char* what) const {
     const std::byte* const begin = model_->data();
     const std::byte* const end = begin + model_->size();
-    if (std::memcmp(block_->data(), begin, model_->size()) == 0) return testing::AssertionSuccess();
-    const std::byte* const at = std::mismatch(begin, end, block_->data()).first;
+    if (seen_ != nullptr) move(seen_->data(), block_->data(), seen_->size(), false);
+    const std::byte* const held = seen_ != nullptr ? seen_->data() : block_->data();
+    if (std::memcmp(held, begin, model_->size()) == 0) return testing::AssertionSuccess();
+    const std::byte* const at = std::mismatch(begin, end, held).first;
     return testing::AssertionFailure()
            << what << ": first wrong byte at offset " << (at - begin) << " of " << model_->size();
   }
 
  private:
+  void move(std::byte* to, const std::byte* from, std::size_t bytes, bool to_device) const {
+    if (how_.across != nullptr)
+      how_.across(to, from, bytes, to_device);
+    else
+      std::memcpy(to, from, bytes);
+  }
+
+  tested_memory how_;
   std::unique_ptr<memory_block> block_;
   std::unique_ptr<memory_block> model_;
+  std::unique_ptr<memory_block> seen_;  ///< what memory of a device held
 };
 
 /// Units and slots of one rank. Regions are arrays of their own; the segments of a slot lie
@@ -112,9 +129,9 @@ class modelled_block {
 class modelled_rank {
  public:
   modelled_rank(device& on, const geometry& g, std::uint32_t units, std::uint32_t slots,
-                bool negative)
-      : unit_block_(on, unit_block_bytes(g, units), 11),
-        slot_block_(on, slots * slot_stride(g) + guard, 12) {
+                bool negative, tested_memory how = {})
+      : unit_block_(on, unit_block_bytes(g, units), 11, how),
+        slot_block_(on, slots * slot_stride(g) + guard, 12, how) {
     memory_.units = units;
     memory_.slots = slots;
     std::byte* at = unit_block_.data();

@@ -1,11 +1,9 @@
 // Every pair of catalog and pool calls, one of them held up at each of its atomic accesses in turn
 // while the other runs from beginning to end. So each window that one preemption can open is
 // opened, without luck; and a call that had to wait for the one that is held up would hang here.
-//
-// The second call runs in the same thread, from inside the hook of runtime/sync.hpp: to the
-// library that is a second thread that ran while the first was not scheduled.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cairn/catalog.hpp>
 #include <cctype>
 #include <functional>
@@ -14,11 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/sync.hpp"
-
-#if !defined(CAIRN_SYNC_HOOK)
-#error "this test needs the hook at atomic accesses"
-#endif
+#include "tests/held_up.hpp"
 
 namespace cairn {
 namespace {
@@ -92,6 +86,37 @@ struct stage {
     c.code = code;
     return c;
   }
+  /// Reports the oldest op in flight as given up by rank 0 and, if `all`, by the others.
+  void give_up(bool all, std::uint32_t times = 1) {
+    if (flying.empty()) return;
+    flight f = flying.front();
+    flying.erase(flying.begin());
+    if (!records->take(f.op.header.op)) return;
+    completion what = report(f, 0, status::timed_out);
+    what.unproven = true;
+    if (f.reported == 0) {
+      owing.push_back(f);  // first: a proof may come as soon as the rank has counted
+      bool counts = false;
+      for (std::uint32_t i = 0; i < times; ++i) counts |= records->finish(what).counted;
+      if (!counts)  // the rank had reported, or is lost
+        std::erase_if(owing, [&](const flight& o) { return o.op.header.op == what.op; });
+    }
+    for (rank_id rank = std::max(f.reported, 1U); rank < ranks; ++rank)
+      tell(f, rank, all ? status::timed_out : status::ok);
+  }
+  /// The oldest copy that was given up is over.
+  void prove() {
+    if (owing.empty()) return;
+    const flight f = owing.front();
+    owing.erase(owing.begin());
+    verify(f.op, f.key);  // the units are this op's until the proof
+    completion what = report(f, 0, status::ok);
+    what.proven = true;
+    const bool counts = records->finish(what).counted;
+    (void)records->finish(what);
+    // Held up before the rank had counted: then it does afterwards.
+    if (!counts) owing.push_back(f);
+  }
   void store(std::uint64_t n) {
     const std::size_t before = flying.size();
     begin_store(n);
@@ -136,6 +161,13 @@ struct stage {
   /// Ends everything and checks that every unit is in exactly one place.
   void wind_up() {
     while (!flying.empty()) finish_oldest();
+    if (lost_0) {
+      owing.clear();
+      records->lose_rank(0);  // for what was counted while it was lost
+    }
+    for (std::size_t left = owing.size(); left > 0; --left) prove();
+    EXPECT_TRUE(owing.empty()) << "a proof that is owed did not count";
+    EXPECT_EQ(records->counts().quarantine_units, 0U);
     for (unit_id id : live) EXPECT_TRUE(pool->free(id).ok());
     live.clear();
     for (const pin& each : pins) records->release_pin(each);
@@ -163,6 +195,8 @@ struct stage {
   std::uint64_t content[unit_count + 1] = {};
   std::uint32_t stored_in[8] = {};  ///< epoch, by key
   std::vector<flight> flying;
+  bool lost_0 = false;
+  std::vector<flight> owing;  ///< rank 0 gave its copy up
   std::set<std::tuple<std::uint64_t, rank_id>> counted;
   std::vector<unit_id> live;
   std::vector<pin> pins;
@@ -209,6 +243,18 @@ const std::vector<call>& calls() {
          s.tell(f, 0, status::failed);
          for (stage::flight& each : s.flying)
            if (each.op.header.op == f.op.header.op) each.reported = 1;
+       }},
+      {"give up", [](stage& s) { s.give_up(true); }},
+      {"give up twice on rank 0, prove",
+       [](stage& s) {
+         s.give_up(false, 2);
+         s.prove();
+       }},
+      {"prove", [](stage& s) { s.prove(); }},
+      {"lose rank 0",
+       [](stage& s) {
+         s.lost_0 = true;
+         s.records->lose_rank(0);
        }},
       {"cancel slot",
        [](stage& s) {
@@ -276,6 +322,18 @@ const std::vector<call>& settings() {
          s.store(1);
          s.begin_restore(1);
        }},
+      {"1 READY, 2 given up",
+       [](stage& s) {
+         s.store(1);
+         s.begin_store(2);
+         s.give_up(true);
+       }},
+      {"1 READY, its restore given up",
+       [](stage& s) {
+         s.store(1);
+         s.begin_restore(1);
+         s.give_up(true);
+       }},
       {"1 READY and pinned",
        [](stage& s) {
          s.store(1);
@@ -298,34 +356,13 @@ const std::vector<call>& settings() {
   return all;
 }
 
-// The hook: counts accesses, and at the chosen one runs the intruder.
-std::uint64_t accesses = 0;
-std::uint64_t chosen = 0;
-std::function<void()> intruder;
-
-void at_access() noexcept {
-  if (++accesses != chosen || !intruder) return;
-  const std::function<void()> run = std::move(intruder);
-  intruder = nullptr;
-  run();
-}
-
 /// Holds `first` up at each of its accesses; returns how many there were.
 std::uint64_t play(const call& setting, const call& first, const call& second) {
   for (std::uint64_t at = 1;; ++at) {
     stage s;
     setting.run(s);
-    accesses = 0;
-    chosen = at;
-    bool came = false;
-    intruder = [&] {
-      came = true;
-      second.run(s);
-    };
-    sync::schedule_hook = at_access;
-    first.run(s);
-    sync::schedule_hook = nullptr;
-    intruder = nullptr;
+    const bool came = tests::run_held_up(
+        at, [&] { first.run(s); }, [&] { second.run(s); });
     s.wind_up();
     if (::testing::Test::HasFailure()) {
       ADD_FAILURE() << "setting '" << setting.name << "': '" << first.name << "' held up at access "

@@ -26,7 +26,8 @@ constexpr std::byte byte_of(std::uint64_t n, std::size_t offset) {
 
 class faulty_backend final : public backend {
  public:
-  explicit faulty_backend(const host_options& opts) : real_(*make_host_backend(opts)) {
+  explicit faulty_backend(const host_options& opts) : faulty_backend(*make_host_backend(opts)) {}
+  explicit faulty_backend(std::unique_ptr<backend> real) : real_(std::move(real)) {
     for (std::uint32_t i = 0; i < real_->device_count(); ++i)
       devices_.push_back(std::make_unique<faulty_device>(real_->at(i)));
   }
@@ -80,11 +81,13 @@ struct rig_options {
   std::uint32_t compute_streams = 2;
   bool manual = true;
   std::function<void(runtime_options&)> tune = nullptr;
+  std::function<std::unique_ptr<backend>()> over = nullptr;  ///< instead of the host backend
 };
 
 struct runtime_rig {
   explicit runtime_rig(const rig_options& opts = {})
-      : devices({opts.ranks, 1, opts.manual, 4096}), manual(opts.manual) {
+      : devices(opts.over ? opts.over() : *make_host_backend({opts.ranks, 1, opts.manual, 4096})),
+        manual(opts.manual) {
     runtime_options with;
     with.shape = shape();
     for (std::uint32_t r = 0; r < opts.ranks; ++r) {

@@ -96,7 +96,7 @@ TEST(Slots, ReleaseCancelsWhatIsQueuedForTheSlotOnly) {
 }
 
 TEST(Units, AStoreOverwritesThemBehindTheComputeOfTheirLastShare) {
-  // SPEC 6.4c: the only units were live KV of a request on compute stream 1, freed at a position
+  // The only units were live KV of a request on compute stream 1, freed at a position
   // that the stream has not reached; the store names compute stream 0.
   runtime_rig rig({.units = 3});
   std::array<unit_id, 3> units{};

@@ -45,6 +45,38 @@ TEST_F(UnitPool, AWrongReleaseChangesNothing) {
   EXPECT_EQ(release(other, 43), status::ok);
 }
 
+// Every third unit of five words of the set: as many parts as words, none of them without gaps.
+TEST_F(UnitPool, AReservationOfScatteredUnitsIsReleasedWholeAndInOrder) {
+  open(300);
+  ASSERT_EQ(allocate(300).size(), 300U);
+  for (unit_id id = 0; id < 300; id += 3) ASSERT_EQ(free(id), status::ok);
+  const ids held = reserve(80, 42);
+  ASSERT_EQ(held.size(), 80U);
+  for (unit_id i = 0; i < 80; ++i) EXPECT_EQ(held[i], 3 * i);
+  EXPECT_EQ(pool->inspect(63).owner, 42U);
+  EXPECT_EQ(pool->inspect(63).place, unit_place::reserved);
+  EXPECT_EQ(pool->inspect(240).place, unit_place::vacant);
+  const std::string before = snapshot();
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    ids wrong = held;
+    wrong[i] = i % 2 == 0 ? 1 : 240;  // live, vacant
+    EXPECT_EQ(release(wrong, 42), status::invalid);
+    wrong = held;
+    std::swap(wrong[i], wrong[(i + 1) % held.size()]);
+    EXPECT_EQ(release(wrong, 42), status::invalid);
+    wrong = held;
+    wrong.resize(i);
+    EXPECT_EQ(release(wrong, 42), status::invalid);
+    EXPECT_EQ(release(ids(held.begin() + static_cast<std::ptrdiff_t>(i) + 1, held.end()), 42),
+              status::invalid);
+  }
+  EXPECT_EQ(snapshot(), before);
+  EXPECT_EQ(release(held, 42), status::ok);
+  EXPECT_EQ(release(held, 42), status::invalid);
+  EXPECT_EQ(reserve(80, 43), held);
+  expect_ledger_closes();
+}
+
 TEST_F(UnitPool, AReservationIsReleasedOnce) {
   open(2);
   const ids held = reserve(2, 42);

@@ -192,6 +192,42 @@ TEST_F(UnitPool, AUnitTakenByItsIdIsNotHandedOutAgainAndLaterKeepsItsPlaceInTheO
   EXPECT_EQ(allocate(3), (ids{2, 1, 0}));
 }
 
+/// Each of `units` is taken by its id, given a key and freed: cached, and its bit stale.
+class StaleBits : public UnitPool {
+ protected:
+  void cache_by_id(const ids& units) {
+    for (const unit_id id : units) {
+      ASSERT_EQ(pool->allocate_at(id).code(), status::ok);
+      ASSERT_EQ(publish(id, 100 + id), status::ok);
+      ASSERT_EQ(free(id), status::ok);
+    }
+  }
+};
+
+TEST_F(StaleBits, ManyBelowTheFirstVacantUnitDoNotMakeACachedOneGoBeforeIt) {
+  open(20);
+  cache_by_id({0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  EXPECT_EQ(allocate(1), (ids{10}));
+  EXPECT_TRUE(orphans.empty());
+  expect_ledger_closes();
+}
+
+TEST_F(StaleBits, ManyBetweenVacantUnitsDoNotMakeACachedOneGoBeforeThem) {
+  open(20);
+  cache_by_id({0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12});
+  EXPECT_EQ(allocate(2), (ids{6, 13}));
+  EXPECT_TRUE(orphans.empty());
+  expect_ledger_closes();
+}
+
+TEST_F(StaleBits, OfAllUnitsLeaveTheOrderByTheTimeFreed) {
+  open(20);
+  ids all(20);
+  for (unit_id id = 0; id < 20; ++id) all[id] = 19 - id;
+  cache_by_id(all);
+  EXPECT_EQ(allocate(20), all);
+}
+
 // ---- fences ---------------------------------------------------------------------------
 
 TEST_F(UnitPool, FencesOfAllFormerSharesAreCollected) {

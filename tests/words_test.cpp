@@ -1,0 +1,63 @@
+// Words whose fields are bit-fields: each field lies where masks and sums expect it.
+#include <gtest/gtest.h>
+
+#include "runtime/index_words.hpp"
+#include "runtime/op_table.hpp"
+#include "runtime/record.hpp"
+
+namespace {
+
+using cairn::status;
+using cairn::detail::edge;
+using cairn::detail::op_phase;
+using cairn::detail::op_word;
+using cairn::detail::record_state;
+using cairn::detail::record_word;
+
+constexpr std::uint64_t at(int bit, std::uint64_t value) {
+  return value << bit;
+}
+
+/// The bits of a word of which `set` has changed one field of a word of zeros.
+template <class Word, class Set>
+std::uint64_t bits_with(Set&& set) {
+  Word w = Word::of(0);
+  set(w);
+  return w.bits();
+}
+
+TEST(Words, OfARecordCountPinsAndRestoresBySums) {
+  const auto bits = [](auto set) { return bits_with<record_word>(set); };
+  EXPECT_EQ(bits([](record_word& w) { w.pins = 1; }), record_word::one_pin);
+  EXPECT_EQ(bits([](record_word& w) { w.restores = 1; }), record_word::one_restore);
+  EXPECT_EQ(bits([](record_word& w) { w.pins = 0xffff; }), at(0, 0xffff));
+  EXPECT_EQ(bits([](record_word& w) { w.restores = 0xffff; }), at(16, 0xffff));
+  EXPECT_EQ(bits([](record_word& w) { w.state = record_state::reclaiming; }), at(32, 5));
+  EXPECT_EQ(bits([](record_word& w) { w.parked = true; }), at(35, 1));
+  EXPECT_EQ(bits([](record_word& w) { w.generation = record_word::generation_mask; }),
+            at(36, record_word::generation_mask));
+}
+
+TEST(Words, OfAnOpHaveThePhaseLowestAndTheGenerationInTheUpperHalf) {
+  const auto bits = [](auto set) { return bits_with<op_word>(set); };
+  EXPECT_EQ(bits([](op_word& w) { w.phase = op_phase::ended; }), at(0, 5));
+  EXPECT_EQ(bits([](op_word& w) { w.code = status::pending; }),
+            at(8, static_cast<std::uint8_t>(status::pending)));
+  EXPECT_EQ(bits([](op_word& w) { w.observed = true; }), at(16, 1));
+  EXPECT_EQ(bits([](op_word& w) { w.unproven = true; }), at(17, 1));
+  EXPECT_EQ(bits([](op_word& w) { w.corrupt = true; }), at(18, 1));
+  EXPECT_EQ(bits([](op_word& w) { w.kept = true; }), at(19, 1));
+  EXPECT_EQ(bits([](op_word& w) { w.awaited = true; }), at(20, 1));
+  EXPECT_EQ(bits([](op_word& w) { w.reported = 63; }), at(21, 63));
+  EXPECT_EQ(bits([](op_word& w) { w.generation = 0xffffffff; }), at(32, 0xffffffff));
+}
+
+TEST(Words, OfTheIndexKeepTheEdgeInTheBitsOfItsMask) {
+  EXPECT_EQ((edge{0xabcdef, 0, 0, false}.pack()), at(0, 0xabcdef));
+  EXPECT_EQ((edge{0, 0xff, 0, false}.pack()), at(24, 0xff));
+  EXPECT_EQ((edge{0, 0, 0x7fff, false}.pack()), at(32, 0x7fff));
+  EXPECT_EQ((edge{0, 0, 0, true}.pack()), at(47, 1));
+  EXPECT_EQ((edge{edge::no_id, 0xff, edge::life_mask, true}.pack()), edge::mask);
+}
+
+}  // namespace
