@@ -91,8 +91,12 @@ geometry find_geometry(const std::string& name) {
   return *found;
 }
 
-device_memory place_memory(const geometry& of, device& on, std::uint32_t units,
-                           std::uint32_t slots) {
+void clear_as_host(std::byte* from, std::uint64_t bytes) {
+  std::memset(from, 0, bytes);
+}
+
+device_memory place_memory(const geometry& of, device& on, std::uint32_t units, std::uint32_t slots,
+                           const memory_clearer& clear) {
   device_memory placed;
   auto take = [&](std::uint64_t bytes) {
     auto block = on.allocate(bytes);
@@ -100,7 +104,7 @@ device_memory place_memory(const geometry& of, device& on, std::uint32_t units,
       throw bad_input("no memory for " + std::to_string(bytes) + " bytes on " + on.name() + ": " +
                       block.why().message());
     // Resident from the start, as an engine's pool is: no copy pays for the first touch.
-    std::memset((*block)->data(), 0, bytes);
+    clear((*block)->data(), bytes);
     return std::move(block).value();
   };
   placed.units = take(of.memory_bytes(units, 0));

@@ -4,7 +4,9 @@
 
 #include <cairn/backend.hpp>
 #include <cairn/types.hpp>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,8 +43,12 @@ struct device_memory {
   std::unique_ptr<memory_block> slots;
   rank_memory addresses;
 };
+/// Sets bytes of the device's memory to zero, before anybody uses them.
+using memory_clearer = std::function<void(std::byte* from, std::uint64_t bytes)>;
+/// Where the host reaches the device's memory.
+void clear_as_host(std::byte* from, std::uint64_t bytes);
 /// Throws bad_input when the device has no room.
-device_memory place_memory(const geometry& of, device& on, std::uint32_t units,
-                           std::uint32_t slots);
+device_memory place_memory(const geometry& of, device& on, std::uint32_t units, std::uint32_t slots,
+                           const memory_clearer& clear = clear_as_host);
 
 }  // namespace cairn::replay

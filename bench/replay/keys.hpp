@@ -6,6 +6,8 @@
 #include <cairn/types.hpp>
 #include <cstdint>
 
+#include "bench/replay/device_code.hpp"
+
 namespace cairn::replay {
 
 /// What a key stands for. A tag separates the domains, so that no two can spell the same key.
@@ -16,7 +18,7 @@ enum class key_domain : std::uint64_t {
 };
 
 /// A bijection of 64-bit words (the finaliser of SplitMix64).
-constexpr std::uint64_t mixed(std::uint64_t x) noexcept {
+CAIRN_ON_DEVICE_TOO constexpr std::uint64_t mixed(std::uint64_t x) noexcept {
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9;
   x ^= x >> 27;

@@ -146,6 +146,8 @@ void add_options(CLI::App& app, replay_options& opts) {
   app.add_option("--policy", opts.policy, "who is evicted first: lru");
   app.add_option("--prefill-rate", opts.prefill_rate, "tokens/s of one request, virtual time");
   app.add_option("--decode-rate", opts.decode_rate, "tokens/s of one request, virtual time");
+  app.add_option("--spoil-step", opts.spoil_step,
+                 "make a byte wrong before this step of compute, which must be found (0: none)");
   app.add_option("--json", opts.json_path, "write the figures here (-: standard output)");
   app.add_option("--timeline", opts.timeline_path, "write a timeline for Perfetto here");
   app.add_option("--log-calls", opts.calls_path, "write the order of calls here");

@@ -31,6 +31,7 @@ struct replay_options {
   std::string policy = "lru";
   double prefill_rate = 8000.0;
   double decode_rate = 60.0;
+  std::uint64_t spoil_step = 0;  ///< 0: no byte is made wrong
   std::string json_path;
   std::string timeline_path;
   std::string calls_path;

@@ -12,7 +12,12 @@ namespace {
 
 std::unique_ptr<backend> open_backend(const replay_options& opts) {
   auto opened = [&] {
-    if (opts.backend == "hip") return make_hip_backend();
+    if (opts.backend == "hip") {
+      hip_options wanted;
+      for (std::uint32_t ordinal = 0; ordinal < opts.devices; ++ordinal)
+        wanted.devices.push_back(static_cast<int>(ordinal));
+      return make_hip_backend(wanted);
+    }
     host_options wanted;
     wanted.devices = opts.devices;
     return make_host_backend(wanted);
@@ -23,6 +28,13 @@ std::unique_ptr<backend> open_backend(const replay_options& opts) {
     throw bad_input("--devices: expected at most " + std::to_string(devices->device_count()) +
                     ", got " + std::to_string(opts.devices));
   return devices;
+}
+
+device_memory place(const replay_options& opts, device& on, rank_id rank) {
+  if (opts.backend != "hip") return place_memory(opts.shape, on, opts.units, opts.slots);
+  return place_memory(
+      opts.shape, on, opts.units, opts.slots,
+      [&](std::byte* from, std::uint64_t bytes) { clear_on_device(on, rank, from, bytes); });
 }
 
 void collect(runtime& from, replay_figures& into) {
@@ -45,8 +57,9 @@ replay_outcome replay(const replay_options& opts, const trace& from, simulation_
   std::unique_ptr<backend> devices = open_backend(opts);
   std::vector<device_memory> memory;
   for (rank_id rank = 0; rank < opts.devices; ++rank)
-    memory.push_back(place_memory(opts.shape, devices->at(rank), opts.units, opts.slots));
+    memory.push_back(place(opts, devices->at(rank), rank));
   compute work(opts.shape, *devices, memory);
+  work.plant_wrong_byte(opts.spoil_step);
   batch_log batches;
   cairn_engine_options wanted;
   wanted.units = opts.kv_units();
@@ -66,6 +79,9 @@ replay_outcome replay(const replay_options& opts, const trace& from, simulation_
   out.figures.run = simulate(from, opts.simulation(), driven, &work, progress);
   library.finish();
   work.wait_idle();
+  if (!work.planted())
+    throw bad_input("--spoil-step: expected a step that looks at something, got " +
+                    std::to_string(opts.spoil_step) + ", and none of that number or later does");
   out.figures.seconds = std::chrono::duration<double>(clock::now() - begin).count();
 
   out.figures.seen_tokens = from.seen_tokens;

@@ -1,0 +1,117 @@
+// Suite `queue`: how long copier::submit of one op holds the scheduling thread. The device copies
+// nothing.
+//
+// Awake: the copy thread is busy launching. The 99th percentile is to be under a microsecond.
+// Asleep: it has had time to; then the call wakes it, which is a futex call, and may take half a
+// microsecond beyond what the same call takes for a thread that sleeps in plain sight, measured in
+// turns with it. Medians there. Elapsed time, and so with whatever the machine does in between.
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "bench/harness/team.hpp"
+#include "bench/peers/hollow_copier.hpp"
+#include "bench/suites.hpp"
+
+namespace cairn::bench {
+namespace {
+
+constexpr const char* suite_name = "queue";
+
+double quantile(std::vector<double> of, double q) {
+  std::sort(of.begin(), of.end());
+  return of[std::min(of.size() - 1, static_cast<std::size_t>(q * static_cast<double>(of.size())))];
+}
+
+double timed_submit(hollow_copier& on, slot_id slot) {
+  const std::int64_t begin = elapsed_ns();
+  on.submit(slot);
+  return static_cast<double>(elapsed_ns() - begin);
+}
+
+/// A thread that sleeps until it is woken, again and again.
+class sleeper {
+ public:
+  sleeper() : thread_([this] { sleep(); }) {}
+  ~sleeper() {
+    over_.store(true);
+    (void)timed_wake();
+    thread_.join();
+  }
+  double timed_wake() {
+    const std::int64_t begin = elapsed_ns();
+    word_.fetch_add(1);
+    syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    return static_cast<double>(elapsed_ns() - begin);
+  }
+
+ private:
+  void sleep() {
+    while (!over_.load()) {
+      const std::uint32_t seen = word_.load();
+      if (over_.load()) return;
+      syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+    }
+  }
+  std::atomic<std::uint32_t> word_{0};
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+/// While the copy thread is busy with one launch, an op for each other slot.
+std::vector<double> awake(hollow_copier& on, std::size_t count) {
+  std::vector<double> ns;
+  while (ns.size() < count) {
+    on.device().hold(true);
+    const std::uint64_t entered = on.device().entered();
+    on.submit(0);
+    while (on.device().entered() == entered) std::this_thread::yield();
+    for (slot_id slot = 1; slot < hollow_copier::slots; ++slot)
+      ns.push_back(timed_submit(on, slot));
+    on.device().hold(false);
+    // Before an op of a slot comes again, the last one has ended.
+    while (on.ended() < on.sent()) std::this_thread::yield();
+  }
+  return ns;
+}
+
+}  // namespace
+
+void measure_queue(const suite_options& how, std::vector<row>& into) {
+  hollow_copier on("replay", true);
+  const std::size_t calls = how.small() ? 1000 : how.how == effort::quick ? 100'000 : 1'000'000;
+  constexpr int rounds = 9;
+  std::vector<double> medians;
+  std::vector<double> tails;
+  for (int round = 0; round < rounds; ++round) {
+    const std::vector<double> ns = awake(on, calls / rounds);
+    medians.push_back(quantile(ns, 0.5));
+    tails.push_back(quantile(ns, 0.99));
+  }
+  into.push_back(less_is_better(suite_name, "submit, copy thread awake, p99", median(tails),
+                                "at most", 1000, "ns", 1000.0));
+  into.push_back(less_is_better(suite_name, "submit, copy thread awake, median", median(medians),
+                                "", 0, "ns"));
+
+  sleeper other;
+  std::vector<double> ours;
+  std::vector<double> bare;
+  const int wakes = how.small() ? 20 : 2000;
+  for (int i = 0; i < wakes; ++i) {
+    // Long enough for both to have spun and fallen asleep.
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    ours.push_back(timed_submit(on, static_cast<slot_id>(on.sent() % hollow_copier::slots)));
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    bare.push_back(other.timed_wake());
+  }
+  const double wake = median(bare);
+  into.push_back(less_is_better(suite_name, "submit, copy thread asleep, median", median(ours),
+                                "futex wake", wake, "ns", wake + 500));
+}
+
+}  // namespace cairn::bench
