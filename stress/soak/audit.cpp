@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <thread>
 
 namespace cairn::soak {
 namespace {
@@ -15,18 +16,42 @@ std::string n(std::uint64_t number) {
   return std::to_string(number);
 }
 
+/// Where the units are.
+struct ledger {
+  catalog_counts c;
+  pool_counts p;
+
+  explicit ledger(runtime& rt) : c(rt.records().counts()), p(rt.own_pool()->counts()) {}
+  [[nodiscard]] std::uint64_t sum() const { return p.vacant + p.cached + p.live + p.reserved; }
+  [[nodiscard]] bool closes() const {
+    return sum() == p.total && p.reserved == c.checkpoint_units + c.quarantine_units;
+  }
+};
+
+/// With a device lost copies still end, and units move while they are counted: they are counted
+/// again until the sums agree.
+ledger closed_ledger(runtime& rt, bool lost) {
+  const deadline until = clock::now() + std::chrono::seconds(lost ? 20 : 0);
+  ledger now(rt);
+  while (!now.closes() && clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    now = ledger(rt);
+  }
+  return now;
+}
+
 void look_at_ledger(world& in, const std::vector<scheduler*>& who, bool lost) {
   runtime& rt = in.rt();
-  const catalog_counts c = rt.records().counts();
-  const pool_counts p = rt.own_pool()->counts();
+  const ledger now = closed_ledger(rt, lost);
+  const catalog_counts& c = now.c;
+  const pool_counts& p = now.p;
   std::set<unit_id> held;
   std::size_t pins = 0;
   for (scheduler* each : who) {
     pins += each->pins();
     for (const kv_unit& u : each->units()) held.insert(u.unit);
   }
-  const std::uint64_t sum = p.vacant + p.cached + p.live + p.reserved;
-  if (sum != p.total) {
+  if (const std::uint64_t sum = now.sum(); sum != p.total) {
     in.count.units_lost += sum < p.total ? p.total - sum : 0;
     in.violation("units: " + n(sum) + " in some place, of " + n(p.total));
   }

@@ -83,19 +83,23 @@ class conductor {
   }
 
  private:
-  /// Until then, or until the world breaks; false when nothing was done meanwhile.
+  /// Until then, or until there is a reason to stop; false when nobody gets anything done. A round
+  /// may be too short for a busy machine to do anything in; who hangs does so for longer.
   bool let_run(double until) {
+    constexpr double hung_seconds = 60;
     const std::uint64_t before = world_.count.operations.load();
-    while (now_seconds() < until && !world_.broken.load() && !noticed() && !enough()) {
+    const auto idle = [&] { return world_.count.operations.load() == before; };
+    const double hung = now_seconds() + hung_seconds;
+    while (goes_on() && (now_seconds() < until || (idle() && now_seconds() < hung))) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       if (dice_.below(40) == 0) world_.devices.release();
     }
-    if (world_.count.operations.load() == before && !world_.broken.load()) {
-      world_.violation("nothing goes on any more");
-      return false;
-    }
-    return true;
+    if (!goes_on() || !idle()) return true;
+    world_.violation("nothing goes on any more");
+    return false;
   }
+
+  [[nodiscard]] bool goes_on() const { return !world_.broken.load() && !noticed() && !enough(); }
 
   [[nodiscard]] bool enough() const {
     return how_.faults != 0 && world_.devices.met() >= how_.faults;

@@ -9,10 +9,7 @@ namespace cairn::soak {
 using stress::image_name;
 
 scheduler::scheduler(world& in, std::uint32_t number)
-    : world_(in), dice_(in.opts.seed * 1000 + number), number_(number) {
-  for (rank_id r = 0; r < in.opts.ranks; ++r)
-    events_.push_back(std::move(in.own(r).create_event(nullptr)).value());
-}
+    : world_(in), dice_(in.opts.seed * 1000 + number), number_(number) {}
 
 void scheduler::turn() {
   switch (dice_.below(16)) {
@@ -253,17 +250,14 @@ bool scheduler::keep(request& r, image_name name) {
 
 /// Compute of other streams that used the unit comes before what this stream writes there.
 bool scheduler::is_free_for(request& r, unit_id unit) {
+  runtime& rt = world_.rt();
   fence_set earlier;
-  world_.rt().pool().collect_fences({&unit, 1}, earlier);
-  for (std::uint32_t c = 0; c < world_.opts.compute_streams; ++c) {
-    if (c == r.compute || earlier.steps[c] == 0) continue;
-    for (rank_id k = 0; k < world_.opts.ranks; ++k) {
-      // What is enqueued there by now covers the step.
-      if (world_.own(k).record(*events_[k], world_.compute(k, c)) != status::ok) return false;
-      if (world_.own(k).wait(world_.compute(k, r.compute), *events_[k]) != status::ok) return false;
-    }
-  }
-  return true;
+  rt.pool().collect_fences({&unit, 1}, earlier);
+  called();
+  const status ordered = rt.order_after_fences(r.compute, earlier, soon());
+  if (ordered == status::ok) return true;
+  allowed(ordered, "order_after_fences");
+  return false;
 }
 
 void scheduler::end(request& r, bool well) {

@@ -80,7 +80,6 @@ class scheduler {
   std::vector<std::vector<std::byte>> hoard_;  ///< a lie's
   std::vector<kv_unit> units_;
   std::vector<pin> pins_;
-  std::vector<std::unique_ptr<event>> events_;  ///< by rank
 };
 
 }  // namespace cairn::soak
