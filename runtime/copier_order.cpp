@@ -105,6 +105,28 @@ status copier::order_after_slot(std::uint32_t index, slot_id slot, deadline unti
   return while_full([&] { return wait_for(core, *compute, *last); }, nap, until);
 }
 
+status copier::order_after_fences(std::uint32_t index, const fence_set& fences,
+                                  deadline until) noexcept {
+  copy_core& core = state_->core;
+  stream* compute = nullptr;
+  if (const status code = ordered_stream(core, index, compute); code != status::ok) return code;
+  detail::fence_ring& own = core.fences[index];
+  const auto nap = [&](deadline at) { (void)state_->await([] { return false; }, at); };
+  for (std::uint32_t c = 0; c < max_compute_streams; ++c) {
+    const std::uint64_t step = fences.steps[c];
+    if (c == index || step == 0) continue;
+    if (c >= core.opts.compute_streams) return status::invalid;
+    if (own.is_behind(c, step)) continue;
+    if (step > core.fences[c].marked_latest()) return status::invalid;
+    const detail::fence_ring::position at = core.fences[c].resolve(step);
+    const status code = while_full([&] { return core.on.wait(*compute, *at.what); }, nap, until);
+    if (code == status::device_lost) core.lose();
+    if (code != status::ok) return code;
+    own.put_behind(c, at.covers);
+  }
+  return status::ok;
+}
+
 status copier::quiesce(deadline until) noexcept {
   using view = detail::quiescence::view;
   copy_core& core = state_->core;

@@ -17,7 +17,7 @@ result<void> fence_ring::open(device& on) {
 
 void fence_ring::raise(sync::atomic<std::uint64_t>& word, std::uint64_t step) noexcept {
   std::uint64_t seen = word.load_relaxed();
-  while (seen < step && !word.cas_release(seen, step)) {  // (2), (3)
+  while (seen < step && !word.cas_release(seen, step)) {  // (2), (3), (9)
   }
 }
 

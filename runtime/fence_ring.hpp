@@ -13,10 +13,14 @@
 //
 //   covers(p) = c   --mark(s), any caller, s % positions == p and s > c-->    covers(p) = s
 //   marked = m      --mark(s), the same caller afterwards, s > m-->           marked = s
+//   behind(o) = b   --who has enqueued a wait for o's step s, s > b-->        behind(o) = s
 //
 // `covers` of a position is raised only after its event was recorded; a resolver reads it first
 // and uses the event second, so that it never waits on an event that is not recorded yet, which
 // would order nothing. Between the two the event may be recorded again: later, so it still covers.
+//
+// A stream that waits for step s of another one once runs behind it for good: `behind` spares the
+// later waits.
 #pragma once
 
 #include <array>
@@ -42,7 +46,8 @@ class fence_ring {
   result<void> open(device& on);
 
   void attach(stream& compute) noexcept {
-    compute_.store_release(&compute);  // (1) release: pairs with (7); the stream
+    for (auto& each : behind_) each.store_relaxed(0);  // (1) publishes it
+    compute_.store_release(&compute);                  // (1) release: pairs with (7); the stream
   }
   /// Null before attach.
   [[nodiscard]] stream* compute() const noexcept {
@@ -60,6 +65,15 @@ class fence_ring {
   [[nodiscard]] std::uint64_t marked_latest() noexcept {
     return marked_.fetch_add_acquire(0);  // (6) acquire: pairs with (3)
   }
+  /// What is enqueued on this stream from now on runs behind that step of another one, by a wait
+  /// that stands on it already. Wait-free.
+  [[nodiscard]] bool is_behind(std::uint32_t other, std::uint64_t step) const noexcept {
+    return behind_[other].load_acquire() >= step;  // (8) acquire: pairs with (9)
+  }
+  /// A wait for that step was enqueued on this stream. Lock-free.
+  void put_behind(std::uint32_t other, std::uint64_t step) noexcept {
+    raise(behind_[other], step);  // (9) release: pairs with (8); the wait is enqueued
+  }
   /// An event that covers `step`. Precondition: 0 < step <= a value that marked() has returned
   /// to this thread, or to one that this thread has synchronised with.
   [[nodiscard]] position resolve(std::uint64_t step) const noexcept;
@@ -73,6 +87,7 @@ class fence_ring {
   static void raise(sync::atomic<std::uint64_t>& word, std::uint64_t step) noexcept;
 
   std::array<entry, positions> ring_;
+  std::array<sync::atomic<std::uint64_t>, max_compute_streams> behind_{};
   sync::atomic<stream*> compute_{nullptr};
   alignas(sync::cache_line) sync::atomic<std::uint64_t> marked_{0};
 };

@@ -177,8 +177,21 @@ status runtime::order_after(std::uint32_t compute, const ticket& op, deadline un
 }
 
 status runtime::order_after_slot(std::uint32_t compute, slot_id slot, deadline until) noexcept {
+  state& s = *state_;
+  fence_set earlier;
+  if (slot < s.slots) earlier = s.fences_of(slot);
+  return s.each_rank(
+      [&](copier& c, deadline at) {
+        const status code = c.order_after_slot(compute, slot, at);
+        return code == status::ok ? c.order_after_fences(compute, earlier, at) : code;
+      },
+      until);
+}
+
+status runtime::order_after_fences(std::uint32_t compute, const fence_set& fences,
+                                   deadline until) noexcept {
   return state_->each_rank(
-      [&](copier& c, deadline at) { return c.order_after_slot(compute, slot, at); }, until);
+      [&](copier& c, deadline at) { return c.order_after_fences(compute, fences, at); }, until);
 }
 
 status runtime::quiesce(deadline until) noexcept {

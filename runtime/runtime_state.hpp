@@ -68,6 +68,7 @@ struct runtime::state {
   /// Numbers an op that has begun and hands it to every rank. Cannot fail.
   void hand_over(copy_op& op, fence_token token, std::int64_t begin_ns) noexcept;
   void raise_slot_fence(slot_id slot, fence_token token) noexcept;
+  [[nodiscard]] fence_set fences_of(slot_id slot) const noexcept;
   /// release_slot and finish_slot.
   result<std::uint32_t> hand_on(slot_id slot, std::uint32_t compute, bool cancel_stores) noexcept;
   /// Cancelled ops wait for nothing more.

@@ -83,12 +83,18 @@ void runtime::state::raise_slot_fence(slot_id slot, fence_token token) noexcept 
   }
 }
 
+fence_set runtime::state::fences_of(slot_id slot) const noexcept {
+  fence_set of;
+  for (std::uint32_t c = 0; c < compute_streams; ++c)
+    of.merge({c, slot_fences[std::size_t{slot} * compute_streams + c].load_relaxed()});
+  return of;
+}
+
 void runtime::state::hand_over(copy_op& op, fence_token token, std::int64_t begin_ns) noexcept {
   copy_op_header& header = op.header;
   header.fences.merge(token);
-  for (std::uint32_t c = 0; c < compute_streams; ++c)
-    header.fences.merge(
-        {c, slot_fences[std::size_t{header.slot} * compute_streams + c].load_relaxed()});
+  const fence_set earlier = fences_of(header.slot);
+  for (std::uint32_t c = 0; c < compute_streams; ++c) header.fences.merge({c, earlier.steps[c]});
   raise_slot_fence(header.slot, token);
   times[header.op.index].begin_stamp.store_relaxed(header.begin_stamp);
   times[header.op.index].begin_ns.store_relaxed(begin_ns);

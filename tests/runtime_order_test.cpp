@@ -292,6 +292,82 @@ TEST(OrderAfter, SlotFormCoversEveryOpOnTheSlot) {
   EXPECT_EQ(rig.rt->order_after_slot(7, 3, clock::now()), status::invalid);
 }
 
+// The last tenant computes on one stream and restores or stores nothing at its end, the next one
+// computes on another and restores nothing: no copy stands between them.
+TEST(OrderAfter, SlotFormCoversTheLastTenantsComputeOnAnotherStream) {
+  for (const bool finished : {true, false}) {
+    runtime_rig rig({.ranks = 2});
+    bool last[2] = {};
+    std::uint32_t next = 0;
+    std::function<void()> reads[2];
+    std::function<void()> writes[2];
+    for (const rank_id r : {0U, 1U}) {
+      reads[r] = [&last, r] { last[r] = true; };
+      writes[r] = [&last, &next, r] {
+        ++next;
+        EXPECT_TRUE(last[r]) << "the next tenant's compute overtook the last one's";
+      };
+      rig.enqueue(r, 1, reads[r]);
+    }
+    ASSERT_TRUE((finished ? rig.rt->finish_slot(3, 1) : rig.rt->release_slot(3, 1)).ok());
+    ASSERT_EQ(rig.rt->order_after_slot(0, 3, runtime_rig::soon()), status::ok);
+    for (const rank_id r : {0U, 1U}) {
+      rig.enqueue(r, 0, writes[r]);
+      while (rig.devices.step(rig.compute(r, 0))) {
+      }
+    }
+    EXPECT_EQ(next, 0U);
+    rig.run();
+    EXPECT_EQ(next, 2U);
+  }
+}
+
+TEST(OrderAfter, FencesOfOtherStreamsAreWaitedForOnce) {
+  runtime_rig rig;
+  faulty_device& device = rig.devices.faulty(0);
+  std::vector<int> ran;
+  std::function<void()> first = [&] { ran.push_back(1); };
+  std::function<void()> second = [&] { ran.push_back(2); };
+  rig.enqueue(0, 1, first);
+  const auto used = rig.rt->mark(1);
+  ASSERT_TRUE(used.ok());
+  fence_set until;
+  until.merge(*used);
+  const auto waits = [&] { return device.waits_put.load(); };
+  const std::uint64_t none = waits();
+  EXPECT_EQ(rig.rt->order_after_fences(1, until, clock::now()), status::ok);
+  EXPECT_EQ(waits(), none) << "a stream runs behind itself";
+  device.waits.at(1, status::queue_full);
+  EXPECT_EQ(rig.rt->order_after_fences(0, until, runtime_rig::soon()), status::ok);
+  EXPECT_EQ(waits(), none + 2) << "asked again while it was full";
+  EXPECT_EQ(rig.rt->order_after_fences(0, until, clock::now()), status::ok);
+  EXPECT_EQ(waits(), none + 2) << "it runs behind the step already";
+  rig.enqueue(0, 0, second);
+  while (rig.devices.step(rig.compute(0, 0))) {
+  }
+  EXPECT_TRUE(ran.empty());
+  rig.run();
+  EXPECT_EQ(ran, (std::vector<int>{1, 2}));
+
+  until.merge({1, used->step + 1});
+  EXPECT_EQ(rig.rt->order_after_fences(0, until, clock::now()), status::invalid) << "never marked";
+  until = {};
+  until.merge({5, 1});
+  EXPECT_EQ(rig.rt->order_after_fences(0, until, clock::now()), status::invalid)
+      << "no such stream";
+  EXPECT_EQ(rig.rt->order_after_fences(7, {}, clock::now()), status::invalid);
+  const auto later = rig.rt->mark(1);
+  ASSERT_TRUE(later.ok());
+  until = {};
+  until.merge(*later);
+  device.waits.at(1, status::failed);
+  EXPECT_EQ(rig.rt->order_after_fences(0, until, clock::now()), status::failed);
+  device.waits.at(1, status::queue_full);
+  EXPECT_EQ(rig.rt->order_after_fences(0, until, clock::now()), status::timed_out);
+  EXPECT_EQ(rig.rt->order_after_fences(0, until, clock::now()), status::ok)
+      << "what ordered nothing is not taken for an order";
+}
+
 TEST(OrderAfter, OpThatIsNotLaunchedTimesOutAndOrdersNothing) {
   runtime_rig rig;
   auto stored = rig.rt->store(key_of(1), 0, 0);

@@ -134,6 +134,10 @@ class copier {
   status order_after(std::uint32_t index, std::span<const op_id> ops, deadline until) noexcept;
   /// The same for every op submitted so far that touches `slot`.
   status order_after_slot(std::uint32_t index, slot_id slot, deadline until) noexcept;
+  /// Work enqueued on compute stream `index` after this call runs after these positions of the
+  /// other compute streams; its own needs nothing. Waits only while the stream holds all it can.
+  /// Errors: as order_after, and invalid when a step was never marked.
+  status order_after_fences(std::uint32_t index, const fence_set& fences, deadline until) noexcept;
 
   // ---- life -----------------------------------------------------------------------
   /// For captures, weight reloads, sleep: hands nothing over any more and lets what the device has

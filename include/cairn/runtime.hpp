@@ -136,8 +136,14 @@ class runtime {
   /// Order, not success. Errors: as copier::order_after.
   [[nodiscard]] status order_after(std::uint32_t compute, const ticket& op,
                                    deadline until) noexcept;
+  /// The same for all that touches the slot: every op on it so far, and what other compute streams
+  /// had enqueued when they stored it, restored it or handed it on.
   [[nodiscard]] status order_after_slot(std::uint32_t compute, slot_id slot,
                                         deadline until) noexcept;
+  /// The same for these positions of other compute streams (mark, unit_source::collect_fences).
+  /// Errors: as copier::order_after_fences.
+  [[nodiscard]] status order_after_fences(std::uint32_t compute, const fence_set& fences,
+                                          deadline until) noexcept;
   /// The slot changes hands (abort, preemption): cancels what is queued for it. Its next
   /// tenant's copies run behind what already runs and behind compute stream `compute` as of
   /// now; order the next tenant's compute with order_after_slot. Returns how many were
