@@ -20,17 +20,17 @@ struct copier::state {
   /// range; the copy thread refuses it if the rest is wrong. Lock-free.
   void put(const copy_op& op, std::int64_t now_ns) noexcept {
     const std::uint32_t row = core.rows->take();
-    core.rows->header(row) = op.header;
+    const copy_op_header& header = core.rows->header(row) = op.header;
     core.rows->accepted_ns(row) = now_ns;
     // A row holds units_per_op ids.
     core.rows->ids(row) = detail::id_run::wrong;
-    if (op.header.unit_count == core.units_per_op && op.units.size() == core.units_per_op)
+    if (header.unit_count == core.units_per_op && op.units.size() == core.units_per_op)
       core.rows->ids(row) =
           detail::copy_ids(op.units, core.rows->units(row), core.opts.memory.units);
-    core.ops.accept(op.header.op);
-    core.slots.admit(op.header.slot, op.header.kind);
+    core.ops.accept(header.op);
+    core.slots.admit(header.slot, header.kind);
     core.accepted.fetch_add_release(1);  // (4)
-    core.queue.put({row, op.header.slot, false, op.header.slot_sequence});
+    core.queue.put({row, header.slot, false, header.slot_sequence});
   }
 
   /// Waits until done() or `until`; returns done(). Without a copy thread this is where its

@@ -12,6 +12,7 @@
 #include <cairn/types.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace cairn::detail {
@@ -34,17 +35,15 @@ inline bool in_range(std::span<const unit_id> ids, std::uint32_t units) noexcept
   return out >> 31 == 0;
 }
 
-/// Copies `ids`, of which there is at least one, to `to`.
-inline id_run copy_ids(std::span<const unit_id> ids, unit_id* __restrict to,
-                       std::uint32_t units) noexcept {
-  const unit_id* const from = ids.data();
+/// Copies `ids`, of which there is at least one, to `to`, and judges what it has copied: an
+/// engine's ids may lie where another process writes.
+inline id_run copy_ids(std::span<const unit_id> ids, unit_id* to, std::uint32_t units) noexcept {
+  std::memcpy(to, ids.data(), ids.size_bytes());
   std::uint32_t rises = ~std::uint32_t{0};
-  std::uint32_t out = out_of_range(from[0], units);
-  to[0] = from[0];
+  std::uint32_t out = out_of_range(to[0], units);
   for (std::size_t i = 1; i < ids.size(); ++i) {
-    rises &= from[i - 1] - from[i];
-    out |= out_of_range(from[i], units);
-    to[i] = from[i];
+    rises &= to[i - 1] - to[i];
+    out |= out_of_range(to[i], units);
   }
   if (out >> 31 != 0) return id_run::wrong;
   return rises >> 31 != 0 ? id_run::rising : id_run::mixed;
