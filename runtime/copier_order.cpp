@@ -116,7 +116,7 @@ status copier::order_after_fences(std::uint32_t index, const fence_set& fences,
     const std::uint64_t step = fences.steps[c];
     if (c == index || step == 0) continue;
     if (c >= core.opts.compute_streams) return status::invalid;
-    if (own.is_behind(c, step)) continue;
+    if (own.is_behind(c, step) || sync::mutated("last tenant not waited for")) continue;
     if (step > core.fences[c].marked_latest()) return status::invalid;
     const detail::fence_ring::position at = core.fences[c].resolve(step);
     const status code = while_full([&] { return core.on.wait(*compute, *at.what); }, nap, until);

@@ -19,6 +19,7 @@ namespace cairn::explore {
 struct machine_options {
   std::uint32_t scene_threads = 2;
   std::uint32_t ranks = 1;
+  bool second_compute = false;  ///< rank 0 has another compute stream: number 1
   std::chrono::nanoseconds op_timeout = std::chrono::seconds(30);
   bool threaded = true;       ///< false: the scene pumps the copier and steps the streams
   trouble_set troubles = {};  ///< of the devices, that are left to the schedule
@@ -37,6 +38,7 @@ struct machine : trace_sink {
   std::array<std::array<std::uint64_t, slots * slot_words>, ranks_max> slot_areas{};
   std::unique_ptr<backend> host;
   std::array<std::unique_ptr<stream>, ranks_max> compute;
+  std::unique_ptr<stream> compute2;
   watched_backend devices;
   std::unique_ptr<runtime> rt;
 
@@ -59,6 +61,7 @@ struct machine : trace_sink {
       opts.ranks.push_back(memory);
     }
     if (!how.troubles.empty()) opts.trace = this;
+    opts.compute_streams = how.second_compute ? 2 : 1;
     opts.max_sequences = 2;
     opts.max_ops = 8;
     opts.max_pins = 2;
@@ -72,6 +75,9 @@ struct machine : trace_sink {
     rt = std::move(*runtime::open(std::move(opts), devices));
     for (rank_id r = 0; r < how.ranks; ++r)
       require(rt->attach(r, 0, *compute[r]).ok(), "a compute stream cannot be attached");
+    if (!how.second_compute) return;
+    compute2 = std::move(*host->at(0).create_stream(stream_priority::normal));
+    require(rt->attach(0, 1, *compute2).ok(), "a compute stream cannot be attached");
   }
   void on_batch(const batch_span& span) noexcept override { devices.at(span.rank).judge(span); }
   watched_device& device() { return devices.at(0); }
@@ -96,11 +102,13 @@ struct machine : trace_sink {
   sync::atomic<std::uint32_t> opened{0};  ///< compute that was held goes on
 
   void enqueue(void (*f)(void*), rank_id rank, slot_id slot, std::uint64_t value) {
+    enqueue(*compute[rank], f, rank, slot, value);
+  }
+  void enqueue(stream& on, void (*f)(void*), rank_id rank, slot_id slot, std::uint64_t value) {
     const std::uint32_t n = job_count.fetch_add(1, std::memory_order_relaxed);
     require(n < jobs.size(), "a scene has more compute than it may");
     jobs[n] = {this, rank, slot, value};
-    require(host->at(rank).call(*compute[rank], f, &jobs[n]) == status::ok,
-            "the compute stream is full");
+    require(host->at(rank).call(on, f, &jobs[n]) == status::ok, "the compute stream is full");
   }
   static void write_job(void* at) {
     const job& j = *static_cast<job*>(at);

@@ -131,6 +131,30 @@ struct two_submitters : machine {
 };
 const bool two_submitters_added = add_part<two_submitters>("runtime-two", true, "runtime");
 
+/// Two tenants of a slot on two compute streams, with no copy between them: the second one's first
+/// step runs behind all that the first one had enqueued.
+struct tenants : machine {
+  static constexpr std::uint32_t threads = 2;
+  sync::atomic<std::uint32_t> handed{0};
+  tenants() : machine({.second_compute = true}) {}
+  void run(std::uint32_t t) {
+    if (t == 0) {
+      enqueue(*compute2, write_job, 0, 0, 100);
+      enqueue(*compute2, check_job, 0, 0, 100);
+      require(rt->finish_slot(0, 1).ok(), "a slot was not handed on");
+      handed.store_release(1);
+      return;
+    }
+    wait_until([&] { return handed.load_acquire() == 1; }, "a slot was never handed on");
+    require(rt->order_after_slot(0, 0, patience()) == status::ok, "a slot's compute never passed");
+    write(0, 2);
+    check(0, 2);
+    wait_for_compute();
+  }
+  void judge() { judge_ledger(); }
+};
+const bool tenants_added = add_part<tenants>("runtime-tenants", true, "runtime");
+
 }  // namespace
 
 }  // namespace cairn::explore
