@@ -16,6 +16,10 @@
 // (10) stop, load acquire: pairs with (9).
 // (11) sweep, store release: pairs with (12). The cancellations, and the tickets of the ops.
 // (12) sweep, exchange acq_rel: pairs with (11).
+// (13) hungry, add nothing acq_rel: pairs with (14). After the op was put into the queue.
+// (14) hungry, exchange acq_rel: pairs with (13). Before the last look into the queue. Of two
+//      read-modify-writes of one word one is later: either the copy thread's, and it sees the op,
+//      or the submitter's, and it sees what the copy thread wants.
 #pragma once
 
 #include <cairn/backend.hpp>
@@ -43,6 +47,12 @@ inline std::int64_t steady_ns() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch())
       .count();
 }
+
+/// Kinds of ops as bits.
+constexpr std::uint32_t bit_of(copy_kind kind) noexcept {
+  return 1U << static_cast<unsigned>(kind);
+}
+inline constexpr std::uint32_t all_kinds = bit_of(copy_kind::store) | bit_of(copy_kind::restore);
 
 struct copy_core {
   copy_core(const copier_options& options, device& device_used)
@@ -82,6 +92,9 @@ struct copy_core {
   /// Cancelled ops may wait. Who takes the flag (12) finds the cancellations and the tickets of all
   /// ops that were enqueued before it was set (11).
   sync::atomic<bool> sweep{false};
+  /// The kinds of ops, as bits, for which a sleeping copy thread wants to be woken. Of the others
+  /// it hears with the event that frees a place for them.
+  sync::atomic<std::uint32_t> hungry{all_kinds};
   quiescence hush;                 ///< whether the copy thread may call the device
   sync::atomic<bool> stop{false};  ///< leave the loop, whatever is in flight
 
@@ -97,6 +110,10 @@ struct copy_core {
   [[nodiscard]] std::uint64_t outstanding() const noexcept {
     const std::uint64_t done = ended.load_acquire();  // (1)
     return accepted.load_acquire() - done;            // (2)
+  }
+  /// Ops of these kinds were put into the queue.
+  void came(std::uint32_t kinds) noexcept {
+    if ((hungry.fetch_add_acq_rel(0) & kinds) != 0) bell.ring();  // (13)
   }
   /// The device is gone: nothing more comes in, the copy thread fails what is here.
   void lose() noexcept {

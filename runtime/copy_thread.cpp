@@ -67,9 +67,30 @@ void copy_thread::run() noexcept {
     if (did) continue;
     int looks = 0;
     while (looks < idle_looks && core_.bell.seen() == seen) ++looks;
-    if (looks == idle_looks) core_.bell.wait(seen, next_look());
+    if (looks == idle_looks && !tell_hunger()) core_.bell.wait(seen, next_look());
   }
   core_.progress.ring();  // the last thing may have been a room given back, which rings nobody
+}
+
+// The kinds of ops that could be launched now. Others wait for a batch to end, and its event rings.
+// With nothing to keep the time of an op that comes, every op must be heard of.
+std::uint32_t copy_thread::wanted() noexcept {
+  if (giving_up_ != status::ok || sweeping_ || core_.gate.lost() ||
+      (core_.opts.op_timeout.count() != 0 && deadlines_.empty()))
+    return all_kinds;
+  std::uint32_t kinds = 0;
+  for (const copy_kind kind : {copy_kind::store, copy_kind::restore})
+    if (core_.streams->pick(kind, true) != nullptr) kinds |= bit_of(kind);
+  return kinds;
+}
+
+// Before a sleep; true when something was done that had come unheard.
+bool copy_thread::tell_hunger() noexcept {
+  const std::uint32_t kinds = wanted();
+  if (kinds == hungry_) return false;  // what is wanted was wanted, and rang
+  hungry_ = kinds;
+  (void)core_.hungry.exchange_acq_rel(kinds);  // (14)
+  return !core_.queue.empty() && !sync::mutated("no look before the sleep") && pass();
 }
 
 bool copy_thread::finished() const noexcept {

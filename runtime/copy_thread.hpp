@@ -26,6 +26,10 @@
 // time, so neither starves the other. No stream is kept free of late batches: where all copies wait
 // for compute, which is usual, it would carry nothing.
 //
+// While it sleeps without a place for one more batch of stores, say, a store that comes does not
+// wake it: the event that frees a place does. Which kinds wake it stands in copy_core::hungry, with
+// why none that comes meanwhile is missed.
+//
 // When the device is lost or closing ran out of time the rest is reported at once (`give_up`), and
 // an op whose time is up by itself (`expire`). What the device has is reported as unproven; it
 // keeps rows, tasks and events until an event proves its batch over, which is reported in its turn.
@@ -65,6 +69,8 @@ class copy_thread {
   void count(copy_stream& on, const copy_batch& batch, status code) noexcept;
   [[nodiscard]] bool finished() const noexcept;
   [[nodiscard]] deadline next_look() const noexcept;
+  [[nodiscard]] std::uint32_t wanted() noexcept;
+  bool tell_hunger() noexcept;
 
   // copy_end.cpp: how ops end
   [[nodiscard]] completion about(const copy_op_header& header, status code) const noexcept;
@@ -116,6 +122,7 @@ class copy_thread {
   };
 
   copy_core& core_;
+  std::uint32_t hungry_ = all_kinds;  ///< what core_.hungry holds
   slot_health health_;
   slot_lanes lanes_;
   deadline_line deadlines_;  ///< ops that have not ended

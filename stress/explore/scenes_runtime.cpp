@@ -131,6 +131,36 @@ struct two_submitters : machine {
 };
 const bool two_submitters_added = add_part<two_submitters>("runtime-two", true, "runtime");
 
+/// Restores in all batches, behind compute that another thread lets go: the copy thread sleeps and
+/// wants to hear of no more of them. One more comes as soon as the last of them has ended.
+struct sated : machine {
+  static constexpr std::uint32_t threads = 2;
+  sync::atomic<std::uint32_t> full{0};
+  void run(std::uint32_t t) {
+    if (t == 1) {
+      wait_until([&] { return full.load_acquire() == 1; }, "a restore was never launched");
+      open();
+      return;
+    }
+    require(store(1) == status::ok, "a store failed");
+    hold();
+    std::array<ticket, 4> made;
+    for (ticket& each : made) {
+      auto one = rt->restore(key(1), 1, 0);
+      require(one.ok(), "a restore was refused");
+      each = std::move(*one);
+      require(rt->order_after(0, each, patience()) == status::ok, "a restore was never launched");
+    }
+    full.store_release(1);
+    for (const ticket& each : made)
+      require(each.wait(patience()) == status::ok, "a restore never ended");
+    require(restore(1) == status::ok, "a restore never ended");
+    wait_for_all();
+  }
+  void judge() { judge_ledger(); }
+};
+const bool sated_added = add_part<sated>("runtime-sated", true, "runtime");
+
 /// Two tenants of a slot on two compute streams, with no copy between them: the second one's first
 /// step runs behind all that the first one had enqueued.
 struct tenants : machine {
