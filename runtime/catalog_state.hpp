@@ -129,7 +129,7 @@ struct catalog::state {
   std::uint32_t take_vacant(const checkpoint_key& key) noexcept;
   /// vacant -> claimed for `key`; none when no index is free.
   std::uint32_t claim_record(const checkpoint_key& key, placement_hint hint) noexcept;
-  /// claimed -> reclaiming -> vacant for a refused store.
+  /// claimed -> vacant for a refused store.
   void unclaim(std::uint32_t id, bool indexed) noexcept;
   /// copying -> ready unless the record was forgotten; the writer's pin falls.
   void publish(std::uint32_t id) noexcept;

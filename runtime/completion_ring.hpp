@@ -2,10 +2,14 @@
 // bounded ring whose cells say whose turn it is. Knows nothing of what a completion means.
 //
 // A cell's turn is p while it waits for the put number p, p + 1 while it holds that put's
-// value, and p + capacity after it was taken. A putter draws p by adding to `tail_` and owns the
-// cell of that number until it passes the turn on; the taker owns it from then on. The
-// capacity bounds what can be waiting (the owner sees to that), so a putter's turn has come when
-// it draws: it never waits.
+// value, and p + capacity after it was taken.
+//
+//   p      --put, the copy thread that drew p from `tail_`-->        p + 1
+//   p + 1  --take, who alone applies now (runtime_settle.cpp)-->     p + capacity
+//
+// A putter owns the cell of its number until it passes the turn on; the taker owns it from then
+// on. The capacity bounds what can be waiting (the owner sees to that), so a putter's turn has come
+// when it draws: it never waits.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,10 @@
-// The doorbell of a copy thread. Knows nothing of what its sleeper looks for.
+// A doorbell: a copy thread's, or that of the callers who wait for one. Any thread rings, any
+// number may sleep. Knows nothing of what its sleepers look for.
+//
+//   rings     + 1   a ringer (1), after what it brings
+//   rings     + 0   a sleeper (6), before each sleep
+//   sleepers  + 1   a sleeper (5), before its last look
+//   sleepers  - 1   the same (7), awake
 //
 // A ringer changes `rings_` and looks whether anybody sleeps; a sleeper announces
 // itself in `sleepers_` and looks whether anybody rang. If each wrote one word and read the

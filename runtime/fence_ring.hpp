@@ -11,6 +11,7 @@
 //   * Waiting for a later position than asked cannot deadlock: every wait, on whatever stream,
 //     refers to a recording made before the wait was enqueued, so waits point backwards in time.
 //
+//   no stream       --attach, the engine, before its first mark-->            its stream
 //   covers(p) = c   --mark(s), any caller, s % positions == p and s > c-->    covers(p) = s
 //   marked = m      --mark(s), the same caller afterwards, s > m-->           marked = s
 //   behind(o) = b   --who has enqueued a wait for o's step s, s > b-->        behind(o) = s

@@ -8,13 +8,19 @@
 //   free -> queued        begin (the entry's taker)
 //   free -> begun -> queued   instead, in a staged table: begin, then submitted. A begun op cannot
 //                         be cancelled, so its record and units stay while they are handed over
-//   begun|queued -> taken   the first rank that hands the op to its device
+//   begun|queued -> taken   the first rank that hands the op to its device; or that reports it
+//                         while others have not: who reports has had it, whether it called `take`
+//                         or not
 //   queued -> finishing   cancel: only if no rank took it, since it is the same word
 //   begun|queued|taken -> finishing   the completion of the last rank that had not reported
 //   finishing -> ended    the same thread, once the record has been published or unwound; so
 //                         whoever sees `ended` also sees the record's new state
 //   finishing -> free     instead, when nobody observes and nothing is kept
 //   ended -> free         the last unobserve, unless something is kept; else unkeep
+//
+// Marks beside the phase: `observed`, by who holds a ticket for the op (observe, unobserve);
+// `awaited`, by a waiter, taken off by who ends the op; `kept`, by who ends it, taken off by who
+// releases what was kept. An entry that is free belongs to who takes it out of the free set.
 //
 // A completion takes three steps: its rank's bit in `ranks`, by a CAS that elects one of several
 // equal completions (with one rank, the CAS of `state` does that); if the copy was given up, the

@@ -5,6 +5,8 @@
 // names its entry and no two entries share one. Each inner node holds the lowest of its 16
 // children; the root names the first entry.
 //
+// Any thread may call each of these, also for one entry at once:
+//
 //   set, clear   exchange the leaf. If the entry was in and goes to a later place (it is used
 //                again), and the node above names another: that is all. Else walk up, as long as
 //                the node or leaf below was changed by this thread. Each node on the way is

@@ -17,9 +17,11 @@ namespace cairn::detail {
 // Each sequence has one word: 0, or {filing stamp, entry}. The entry, from a fixed pool, holds
 // what does not fit a word: the key and the hint.
 //
+// Any thread may make each of these, on any sequence:
+//
 //   put      takes an entry, fills it, exchanges its word in. What comes out is a boundary
 //            that was superseded: whoever exchanges a word out owns its entry, alone.
-//   take     exchanges 0 in.
+//   take     exchanges 0 in, and owns what comes out.
 //   drop     (by key) reads the word, then the entry's key, and CASes the word to 0. No two
 //            filings share a stamp, so a CAS that succeeds proves that the word stood there
 //            throughout, that its entry was not recycled, and that the key read is its key. A

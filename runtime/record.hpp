@@ -4,22 +4,33 @@
 // The word. State, pins, restores and generation live in one 64-bit word, so that no decision
 // is made on one of them while another changes:
 //
-//   pins        bare pins, optimistic pins of lookups, and the writer of a store
+//   pins        bare pins, the writer of a store, and those of who looks, forgets or clears
 //   restores    pins of restores; a record without them is counted as evictable when READY
-//   parked      an evictor met the record pinned and took it out of the order
+//   parked      somebody looked for victims, met the record pinned and took it out of the order
 //   state       vacant -> claimed -> copying -> ready -> (evicting ->) reclaiming -> vacant
 //   generation  the tenancy; a handle names (index, generation)
 //
-//   from -> to               who                               condition
-//   vacant -> claimed        the store that took the index      pins += 1 (the writer)
+//   from -> to               who                              condition
+//   vacant -> claimed        the store that took the number    pins += 1 (the writer),
+//                                                              generation += 1
 //   claimed -> copying       the same store, units in hand
-//   claimed -> reclaiming    the same store, refused            it alone knows the record
-//   copying -> ready         the last rank's completion         pins -= 1 in the same step
-//   copying -> evicting      forget, or a failed completion     the CAS winner leaves the index
-//   ready -> evicting        forget                             the CAS winner leaves the index
-//   ready -> reclaiming      an evictor                         pins == 0 and restores == 0
-//   evicting -> reclaiming   whoever finds both counts at 0     one CAS elects
-//   reclaiming -> vacant     the elected                        units are back in the pool
+//   claimed -> vacant        the same store, refused           pins -= 1; it has left the index
+//   copying -> ready         the last rank's completion        the writer's pin falls behind it
+//   copying -> evicting      forget, orphan, clear; a store    the CAS winner leaves the index
+//                            that failed or was cancelled
+//   ready -> evicting        forget, orphan, clear; a restore  the CAS winner leaves the index
+//                            that found wrong bytes
+//   ready -> reclaiming      an evictor                        pins == 0 and restores == 0;
+//                                                              the CAS winner leaves the index
+//   evicting -> reclaiming   whoever finds both counts at 0    one CAS elects
+//   reclaiming -> vacant     the elected, or the evictor       units are back in the pool, or
+//                                                              the evictor's store has them
+//   parked := true           whoever looks for victims         ready and pinned
+//   parked := false          whoever finds both counts at 0    one CAS elects
+//                            who hides or evicts the record    with the state
+//
+// `clear` is part of lose_rank and advance_epoch too. Beside these, the word changes by pins and
+// restores that come and go.
 //
 // Every transition is a read-modify-write of the whole word, so it preserves pins that others
 // add meanwhile. A pin is optimistic: fetch_add first, then judge the returned word (was it
@@ -28,8 +39,9 @@
 // A pinned READY record cannot be reclaimed, since reclaiming needs a CAS from (ready, 0, 0),
 // and an EVICTING one cannot, since the election needs (evicting, 0, 0).
 //
-// A forgetter holds a pin of its own from before it wins `-> evicting` until it has left the
-// index; so the index node is never reused while somebody still removes it.
+// Whoever wins `-> evicting` holds a pin from before that until it has left the index: a forgetter
+// one of its own, a store the writer's, a restore its own. So the index node is never reused while
+// somebody still removes it. (The evictor and a refused store go on to `vacant` themselves.)
 //
 // A pin may be tried on any record at any time, found in the index or looked at because it is the
 // home of the key (record_homes.hpp): it holds if the word then says READY (or COPYING, for a

@@ -5,6 +5,13 @@
 // A lane's head is *ready* when its number is the next one (or when it has none: such ops run in
 // order of arrival). It stays at the head, and keeps the next one waiting, until `pass`: when it
 // has been launched, or has ended without. So two ops on one slot are never ready together.
+//
+//   (queue)     --arrive-->      waiting in its lane; ready at once if it is the head in its turn
+//   waiting     --pass, of the one before it-->  ready
+//   ready       --take_ready-->  handed out: the head of its lane still, and in no line
+//   handed out  --pass-->        gone; the next one wakes
+//   waiting, ready  --drop, take_all-->          gone; drop leaves its number, to be skipped
+//   (queue)     --skip-->        a number without an op: gone in its turn, when a reset is told of
 #pragma once
 
 #include <cairn/types.hpp>

@@ -26,11 +26,18 @@
 //   reserved --release------> in hand --> vacant
 //   live (one share) --begin_retire_top--> moving --finish_retire--> absent
 //
+// Any thread may make each of them, in the call that it names. *Take* and clearing a bit: reserve,
+// replace, allocate, allocate_at, begin_retire_top. *Claim*: claim, claim_unit. *Free*: who holds
+// the share. *Release*: the owner, by release or replace. extend and a retirement keep each other
+// out, as two retirements do (unit_pool_resize.cpp). What a move goes to is taken as for allocate,
+// and is live and `receiving` until finish_retire: freeing its last share leaves it live, and
+// finish_retire then frees it.
+//
 // `in hand --> vacant` is setting the bit. allocate_at and begin_retire_top want one unit: word
 // spare, they clear its bit and have it, or find it clear and are refused; cached, they take it by
 // its word. The generation changes with every CAS out of and into spare, with every other arrow of
-// a word but claim, and with every change of key, so a CAS from an examined word also vouches for
-// what was read beside it: key, naming stamp, cached stamp.
+// a word but claim, and with every key that is given, so a CAS from an examined word also vouches
+// for what was read beside it: key, naming stamp, cached stamp.
 //
 // ---- Credits: the promise -----------------------------------------------------------------
 //

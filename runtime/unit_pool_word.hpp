@@ -27,7 +27,8 @@ enum class unit_flag : std::uint8_t {
 };
 
 struct alignas(std::uint64_t) unit_word {
-  /// Counts changes of tenancy and of key: an old word is never current again.
+  /// Counts tenancies, and the keys that are given: a word with an old one is never current again.
+  /// Shares come and go, and a key may be dropped, under one and the same.
   std::uint32_t generation = 0;
   std::uint16_t shares = 0;
   unit_phase phase = unit_phase::absent;

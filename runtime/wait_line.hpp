@@ -7,7 +7,7 @@
 //
 //   next(t)         --join, a waiter-->                     next(t + 1): ticket t is the waiter's
 //   cell t, stale   --join, the same waiter-->              filed
-//   cell t, filed   --leave, the same waiter-->             expired: deadline 0
+//   cell t, filed   --leave, the same waiter-->             expired: deadline 0, in turn or not
 //   serving(t)      --leave, its waiter-->                  serving(t + 1)
 //   serving(t)      --skip, anybody, once t has expired-->  serving(t + 1)
 //
@@ -73,7 +73,8 @@ class wait_line {
   /// Ends this ticket's turn, or its waiting: `until` is the deadline that it joined with.
   void leave(std::uint64_t ticket, deadline until) noexcept {
     // Out of turn: past its deadline from now on, so that others skip it. By CAS, for once others
-    // have skipped it the cell may be a later ticket's. Relaxed: nothing is read on its strength.
+    // have skipped it the cell may be a later ticket's (with this very deadline, it is over too).
+    // Relaxed: nothing is read on its strength.
     std::int64_t mine = until.time_since_epoch().count();
     cells_[ticket % places].until_ns.cas_relaxed(mine, 0);
     std::uint64_t turn = ticket;
