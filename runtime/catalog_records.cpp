@@ -52,6 +52,12 @@ void catalog::state::sync_order(std::uint32_t id) noexcept {
 }
 
 void catalog::state::undo_pin(std::uint32_t id, std::uint64_t one) noexcept {
+  if (sync::mutated("wrong pin undone by a store")) {
+    // Relaxed: a fault, never in this build.
+    sync::atomic<std::uint64_t>& word = records[id].word;
+    word.store_relaxed(word.load_relaxed() - one);
+    return;
+  }
   unpin(id, one);
 }
 

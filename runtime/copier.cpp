@@ -54,6 +54,7 @@ result<void> open_parts(detail::copy_core& core) {
   if (!plan) return plan.why();
   core.plan = std::move(plan.value());
   if (auto fits = check_plan_memory(core.plan, core.opts.memory); !fits) return fits;
+  if (auto apart = check_apart(core.opts.memory); !apart) return apart;
   auto resident = core.on.load(core.plan, core.opts.memory);
   if (!resident) return resident.why();
   core.resident = std::move(resident.value());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <string>
 
 namespace cairn {
 namespace {
@@ -74,6 +75,40 @@ void walk(const copy_plan& plan, F&& f) {
       }
     }
   }
+}
+
+/// The bytes of a strided array, from its lowest address up.
+struct extent {
+  extent(const strided& array, std::uint32_t pieces) noexcept
+      : low(reinterpret_cast<std::uintptr_t>(array.base)),
+        step(std::max<std::uint64_t>(1, magnitude(array.stride))),
+        bytes(array.bytes),
+        count(pieces) {
+    if (array.stride < 0) low -= (count - 1) * step;
+  }
+  [[nodiscard]] std::uint64_t end() const noexcept { return low + (count - 1) * step + bytes; }
+  /// Whether one of the pieces has a byte of [from, from + length).
+  [[nodiscard]] bool meets(std::uint64_t from, std::uint64_t length) const noexcept {
+    // The first piece that ends behind `from`.
+    const std::uint64_t first = from < low + bytes ? 0 : (from - low - bytes) / step + 1;
+    return first < count && low + first * step < from + length;
+  }
+
+  std::uint64_t low;
+  std::uint64_t step;
+  std::uint64_t bytes;
+  std::uint64_t count;
+};
+
+bool share_bytes(const extent& a, const extent& b) noexcept {
+  if (a.end() <= b.low || b.end() <= a.low) return false;
+  // How two pieces lie to each other depends on the difference of their numbers alone.
+  if (a.step == b.step) return b.meets(a.low, a.bytes) || a.meets(b.low, b.bytes);
+  const extent& few = a.count <= b.count ? a : b;
+  const extent& many = a.count <= b.count ? b : a;
+  for (std::uint64_t i = 0; i < few.count; ++i)
+    if (many.meets(few.low + i * few.step, few.bytes)) return true;
+  return false;
 }
 
 }  // namespace
@@ -164,6 +199,25 @@ result<void> check_plan_memory(const copy_plan& plan, const rank_memory& memory)
       return error(status::invalid, "plan was cut for a segment of another size", i,
                    plan.segment_bytes[i], memory.segments[i].bytes);
   }
+  return {};
+}
+
+result<void> check_apart(const rank_memory& memory) {
+  std::vector<extent> all;
+  all.reserve(memory.regions.size() + memory.segments.size());
+  for (const strided& region : memory.regions) all.emplace_back(region, memory.units);
+  for (const strided& segment : memory.segments) all.emplace_back(segment, memory.slots);
+  const std::size_t regions = memory.regions.size();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!share_bytes(all[j], all[i])) continue;
+      const std::string one =
+          i < regions ? "region " + std::to_string(i) : "segment " + std::to_string(i - regions);
+      const std::string other =
+          j < regions ? "region " + std::to_string(j) : "segment " + std::to_string(j - regions);
+      return error(status::invalid, one + " shares bytes with " + other +
+                                        ": expected units and slots that lie apart");
+    }
   return {};
 }
 

@@ -40,4 +40,11 @@ std::vector<copy_span> cut_tiles(const std::vector<copy_span>& spans, std::uint6
 /// base: what must hold before an address is computed from the two.
 result<void> check_plan_memory(const copy_plan& plan, const rank_memory& memory);
 
+/// Refuses memory in which a byte belongs to two pieces: of two regions, of two segments (slots
+/// that are closer together than a slot is long), or of a unit and a slot. Copies of different
+/// units and slots run side by side, and of one image piece by piece. Looks at a pair of arrays in
+/// constant time, unless they lie among each other with different strides. Precondition:
+/// check_plan_memory.
+result<void> check_apart(const rank_memory& memory);
+
 }  // namespace cairn

@@ -224,6 +224,8 @@ TEST(Keys, NoneIsSpecial) {
   }
   for (std::size_t i = 0; i < kv.size(); ++i) {
     EXPECT_EQ(rig.rt->pool().lookup(all[i]), kv[i]);
+    EXPECT_TRUE(rig.rt->records().contains(all[i]));
+    EXPECT_EQ(rig.rt->store(all[i], 0, 0).code(), status::duplicate);
     auto restored = rig.rt->restore(all[i], 1, 0);
     ASSERT_TRUE(restored.ok());
     rig.run();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -192,6 +193,70 @@ TEST(CopyPlan, RefusesAddressesThatItWasNotCutFor) {
   memory = good;
   std::swap(memory.segments[0], memory.segments[1]);
   EXPECT_FALSE(check_plan_memory(plan, memory).ok());
+}
+
+// Whatever lies in a byte twice would be copied in parallel, and in no order.
+TEST(CopyPlan, RefusesMemoryInWhichPiecesShareBytes) {
+  std::vector<std::byte> area(400);
+  // Slots of two segments, 30 and 20 bytes, one behind the other; units interleaved alike.
+  rank_memory good;
+  good.units = 4;
+  good.slots = 3;
+  good.segments = {{area.data(), 50, 30}, {area.data() + 30, 50, 20}};
+  good.regions = {{area.data() + 150, 40, 16}, {area.data() + 166, 40, 24}};
+  EXPECT_TRUE(check_apart(good).ok());
+  good.segments[1] = {area.data() + 130, -50, 20};  // the same places, from the other end
+  EXPECT_TRUE(check_apart(good).ok());
+
+  rank_memory memory = good;
+  memory.segments = {{area.data(), 30, 30}, {area.data() + 30, 30, 20}};  // slots overlap
+  EXPECT_THAT(check_apart(memory).why().message(),
+              HasSubstr("segment 1 shares bytes with segment 0"));
+  memory = good;
+  memory.regions[1].base -= 1;
+  EXPECT_THAT(check_apart(memory).why().message(),
+              HasSubstr("region 1 shares bytes with region 0"));
+  memory = good;
+  memory.slots = 4;  // the last one would lie in unit 0
+  EXPECT_THAT(check_apart(memory).why().message(),
+              HasSubstr("segment 0 shares bytes with region 0"));
+  memory = good;
+  memory.regions.assign(2, good.regions[0]);  // one address for all
+  EXPECT_FALSE(check_apart(memory).ok());
+}
+
+TEST(CopyPlan, MemoryLiesApartExactlyWhenNoByteIsMetTwice) {
+  std::vector<std::byte> area(256);
+  std::uint64_t state = 11;
+  const auto below = [&](std::uint64_t n) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (state >> 33) % n;
+  };
+  int apart = 0;
+  for (int round = 0; round < 4000; ++round) {
+    rank_memory memory;
+    memory.units = 1 + static_cast<std::uint32_t>(below(5));
+    memory.slots = 1 + static_cast<std::uint32_t>(below(4));
+    std::vector<int> met(area.size());
+    const auto add = [&](std::vector<strided>& to, std::uint32_t count) {
+      const std::uint64_t bytes = 1 + below(6);
+      const auto stride = static_cast<std::int64_t>(bytes + below(14));
+      const bool down = below(2) == 1;
+      const std::uint64_t first = 96 + below(60);
+      to.push_back({area.data() + first, down ? -stride : stride, bytes});
+      for (std::uint32_t i = 0; i < count; ++i)
+        for (std::uint64_t b = 0; b < bytes; ++b)
+          ++met[static_cast<std::size_t>(static_cast<std::int64_t>(first + b) +
+                                         to.back().stride * static_cast<std::int64_t>(i))];
+    };
+    for (std::uint64_t n = 1 + below(2); n > 0; --n) add(memory.regions, memory.units);
+    for (std::uint64_t n = 1 + below(2); n > 0; --n) add(memory.segments, memory.slots);
+    const bool once = std::all_of(met.begin(), met.end(), [](int n) { return n <= 1; });
+    EXPECT_EQ(check_apart(memory).ok(), once) << "round " << round;
+    apart += once ? 1 : 0;
+  }
+  EXPECT_GT(apart, 400);
+  EXPECT_LT(apart, 3600);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cairn/backend.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,6 +57,8 @@ class faulty_device final : public device {
   std::atomic<std::uint64_t> waits_put{0};
   /// Counts the same calls, in plain memory: ThreadSanitizer sees whether they are ordered.
   std::uint64_t* plain_calls = nullptr;
+  /// Runs inside the next wait, before it is passed on. Not while a copy thread runs.
+  std::function<void()> in_wait;
 
   struct launch_note {
     stream* on;
@@ -99,6 +102,7 @@ class faulty_device final : public device {
     count();
     ++waits_put;
     if (gone.load()) return status::device_lost;
+    if (in_wait) std::exchange(in_wait, nullptr)();
     const status code = waits.next();
     return code == status::ok ? real_.wait(on, what) : code;
   }

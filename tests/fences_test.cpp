@@ -93,7 +93,7 @@ TEST(Fence, RestoreWritesItsSlotAfterEarlierCopiesOnIt) {
 }
 
 // 4c: units come with the positions of their last users, on whatever stream those ran.
-TEST(Fence, StoreWritesUnitsAfterTheirLastUsersOnEveryStream) {
+void store_after_last_users(std::initializer_list<std::size_t> order) {
   copier_bench b;
   std::function<void()> reader = [&] {
     EXPECT_TRUE(b.rank().matches()) << "the store overwrote units that were still read";
@@ -107,14 +107,18 @@ TEST(Fence, StoreWritesUnitsAfterTheirLastUsersOnEveryStream) {
   store.header.fences.merge({1, 5});
   ASSERT_EQ(b.submit(store), status::ok);
   b.pump();
-  for (const std::size_t first : {0U, 1U}) {
+  for (const std::size_t next : order) {
     b.run(b.copy_stream(0));
     b.run(b.copy_stream(1));
-    b.run(b.compute(first));
+    b.run(b.compute(next));
   }
   b.settle();
   b.model(store);
   EXPECT_TRUE(b.rank().matches());
+}
+TEST(Fence, StoreWritesUnitsAfterTheirLastUsersOnEveryStream) {
+  store_after_last_users({0, 1});
+  store_after_last_users({1, 0});
 }
 
 // 4c: a ring of events is used again and again.
@@ -398,41 +402,6 @@ TEST(Fence, OverlappingMarksCoverWhatWasEnqueuedBeforeTheStepWasDrawn) {
   EXPECT_EQ(b.get().drain(soon()), status::ok);
   EXPECT_EQ(b.completions.size(), std::size_t{4} * rounds);
   EXPECT_EQ(failures.load(), 0U);
-}
-
-// ---- a compute stream that holds all it can ----------------------------------------------------
-
-TEST(OrderAfter, FullComputeStreamIsAskedAgain) {
-  copier_bench b;
-  const copy_op store = b.store(2, 0);
-  ASSERT_EQ(b.submit(store), status::ok);
-  b.pump();
-  std::function<void()> step = [] {};
-  b.faults().waits.at(1, status::queue_full);
-  EXPECT_EQ(b.get().order_after(0, {&store.header.op, 1}, soon()), status::ok);
-  b.faults().waits.at(1, status::queue_full);
-  EXPECT_EQ(b.get().order_after_slot(1, 2, soon()), status::ok);
-  for (const std::size_t c : {0U, 1U}) {
-    b.enqueue(b.compute(c), step);
-    EXPECT_EQ(b.run(b.compute(c)), 0) << "compute " << c << " is not ordered";
-  }
-  b.settle();
-}
-
-TEST(OrderAfter, ComputeStreamThatStaysFullTimesOut) {
-  copier_bench b;
-  const copy_op store = b.store(2, 0);
-  ASSERT_EQ(b.submit(store), status::ok);
-  b.pump();
-  b.faults().waits.always(status::queue_full);
-  EXPECT_EQ(b.get().order_after(0, {&store.header.op, 1}, now()), status::timed_out);
-  EXPECT_EQ(b.get().order_after_slot(0, 2, now()), status::timed_out);
-  // Once the copy is over there is nothing to wait for.
-  while (b.run(b.copy_stream(0)) + b.run(b.copy_stream(1)) != 0) {
-  }
-  b.pump();
-  EXPECT_EQ(b.get().order_after(0, {&store.header.op, 1}, now()), status::ok);
-  EXPECT_EQ(b.get().order_after_slot(0, 2, now()), status::ok);
 }
 
 }  // namespace

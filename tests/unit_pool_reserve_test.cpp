@@ -19,6 +19,25 @@ TEST_F(UnitPool, AReservationBelongsToAnOwnerAndIsReleasedWhole) {
   EXPECT_EQ(pool->inspect(0).owner, 0U);
 }
 
+TEST_F(UnitPool, ARefusedReservationTakesNothing) {
+  open(9);
+  const ids one = reserve(4, 42);
+  const ids two = reserve(4, 43);
+  const std::string before = snapshot();
+  for (int again = 0; again < 3; ++again) {
+    ids out(4, no_unit);
+    EXPECT_EQ(pool->reserve(out, 44).code(), status::no_room);
+    EXPECT_EQ(out, ids(4, no_unit));
+    EXPECT_EQ(snapshot(), before);
+    EXPECT_EQ(pool->free_units(), 1U);
+    expect_ledger_closes();
+  }
+  EXPECT_EQ(reserve(1, 44), (ids{8}));
+  EXPECT_EQ(release(one, 42), status::ok);
+  EXPECT_EQ(reserve(4, 44), one);
+  EXPECT_EQ(release(two, 43), status::ok);
+}
+
 TEST_F(UnitPool, AWrongReleaseChangesNothing) {
   open(10, 11);
   const ids held = reserve(3, 42);   // 0 1 2

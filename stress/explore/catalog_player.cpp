@@ -183,6 +183,12 @@ void player::pin_key(std::uint64_t n, std::int64_t for_ns) {
   pins_[pin_count_++] = *held;
 }
 
+void player::use_pinned(std::uint64_t n) {
+  if (pin_count_ == 0) return;
+  require(begin_restore(n) == status::ok, "a pinned record is gone");
+  finish();
+}
+
 void player::unpin() {
   if (pin_count_ == 0) return;
   --pin_count_;

@@ -55,6 +55,8 @@ class player {
   void look(std::uint64_t n);
   // ---- pins ----
   void pin_key(std::uint64_t n, std::int64_t for_ns = 3'600'000'000'000LL);
+  /// What the latest pin is for: its record is there. For scenes in which nobody forgets it.
+  void use_pinned(std::uint64_t n);
   void unpin();
   void expire(std::int64_t after_ns);
   // ---- units ----

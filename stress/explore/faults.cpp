@@ -28,7 +28,9 @@ const fault list[] = {
     {"early unpin", "restore-evict-one", nullptr, nullptr, coded},
     {"pin after a check", "restore-evict-one", nullptr, nullptr, coded},
     {"pin without its key", "restore-aba", nullptr, nullptr, coded},
+    {"pin after a check", "pin-evict", nullptr, nullptr, coded},
     {"wrong pin kept", "restore-aba", nullptr, nullptr, coded},
+    {"wrong pin undone by a store", "restore-aba", nullptr, nullptr, coded},
     {"transition without comparing", "forget-finish", records,
      "if (r.word.cas_acq_rel(bits, after.bits())) return true;", blind},
     {"bare pin generation kept", "expire-pin-anew", nullptr, nullptr, coded},
@@ -46,6 +48,7 @@ const fault list[] = {
     // ---- ops ----
     {"op generation kept", "rank-late-other", nullptr, nullptr, coded},
     {"failure as success", "rank-rank-fail", nullptr, nullptr, coded},
+    {"failure as success", "forget-fail", nullptr, nullptr, coded},
     {"unproven forgotten", "rank-rank-unproven", nullptr, nullptr, coded},
     {"a rank counts twice", "rank-twice-at-once", nullptr, nullptr, coded},
     {"first rank ends the op", "rank-rank", nullptr, nullptr, coded},

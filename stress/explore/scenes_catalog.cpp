@@ -171,7 +171,11 @@ const catalog_script scripts[] = {
     {"forget-fail",
      {},
      one_copying,
-     {[](W&, P& p) { p.finish(status::failed); }, [](W&, P& p) { p.forget(1); }},
+     {[](W&, P& p) { p.finish(status::failed); }, [](W&, P& p) { p.forget(1); },
+      [](W& w, P&) {
+        for (int i = 0; i < 2; ++i)
+          require(!w.records().contains(key_of(1)), "a store that fails shows its key");
+      }},
      [](W& w) {
        require(!w.records().contains(key_of(1)), "a failed store is READY");
        require(w.pool().free_units() == 4, "a failed store keeps its units");
@@ -229,7 +233,11 @@ const catalog_script scripts[] = {
     {"unpin-evict",
      {},
      full_pinned,
-     {[](W&, P& p) { p.unpin(); }, [](W&, P& p) { p.store(3); }},
+     {[](W&, P& p) {
+        p.use_pinned(1);
+        p.unpin();
+      },
+      [](W&, P& p) { p.store(3); }},
      none_refused},
     {"unpin-evict-parked",
      {.units = 2},
@@ -244,6 +252,7 @@ const catalog_script scripts[] = {
      {[](W&, P& p) { p.unpin(); },
       [](W&, P& p) {
         p.pin_key(1);
+        p.use_pinned(1);
         p.unpin();
       },
       [](W&, P& p) { p.store(3); }}},
@@ -252,6 +261,7 @@ const catalog_script scripts[] = {
      full,
      {[](W&, P& p) {
         p.pin_key(1);
+        p.use_pinned(1);
         p.unpin();
       },
       [](W&, P& p) { p.store(3); }},
