@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cairn/runtime.hpp>
+#include <functional>
 #include <vector>
 
 #include "tests/catalog_fixture.hpp"
@@ -275,6 +276,31 @@ TEST(Failures, OfARestoreLeaveTheImageAndAreNotTriedAgain) {
   EXPECT_EQ(again->code(), status::ok);
   EXPECT_TRUE(rig.holds(1, 1));
   EXPECT_EQ(rig.rt->rank(0).slot_status(1), status::ok);
+}
+
+// A store that came to nothing has still said where the compute was that worked on its slot.
+TEST(Abort, OfAStoreKeepsTheNextCopyBehindTheComputeOnItsSlot) {
+  runtime_rig rig;
+  rig.keep(1);
+  std::function<void()> still_works = [&] { rig.write(3, 77); };
+  rig.enqueue(0, 0, still_works);
+  auto stored = rig.rt->store(key_of(2), 3, 0);
+  ASSERT_TRUE(stored.ok());
+  ASSERT_TRUE(stored->cancel());
+  auto restored = rig.rt->restore(key_of(1), 3, 1);
+  ASSERT_TRUE(restored.ok());
+  for (int again = 0; again < 3; ++again) {
+    (void)rig.rt->pump();
+    while (rig.devices.step(rig.compute(0, 1))) {
+    }
+    for (std::uint32_t s = 0; s < 3; ++s)
+      while (rig.devices.step(rig.copy_stream(0, s))) {
+      }
+  }
+  EXPECT_EQ(restored->code(), status::pending) << "it ran before the compute on its slot";
+  rig.run();
+  EXPECT_EQ(restored->code(), status::ok);
+  EXPECT_TRUE(rig.holds(3, 1));
 }
 
 TEST(Exhaustion, OfALimitEvictsNothing) {

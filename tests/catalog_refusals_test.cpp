@@ -95,6 +95,29 @@ TEST(Admit, AClaimThatFailsGivesTheOthersBack) {
   for (std::uint32_t i = 0; i < most; ++i) ASSERT_TRUE(f.pool->free(kv[1]).ok());
 }
 
+// Bare pins are not counted as they come: whoever needs more than what they leave is told so first.
+TEST(Room, WhatBarePinsMakeImpossibleEvictsNothing) {
+  fixture f(9);
+  for (const std::uint64_t n : {1U, 2U, 3U}) f.store(n);
+  std::vector<pin> held;
+  for (const std::uint64_t n : {1U, 2U}) {
+    const checkpoint_key one[] = {key(n)};
+    held.push_back(*f.records->pin_longest(one, 1, clock::now() + 1h));
+  }
+  EXPECT_TRUE(f.records->has_available_units(9));
+  std::vector<unit_id> units(4);
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(f.records->allocate(units).code(), status::no_room);
+    EXPECT_EQ(f.records->ensure_free_units(4).code(), status::no_room);
+    EXPECT_EQ(f.records->fates().evicted, 0U);
+    EXPECT_TRUE(f.records->contains(key(3)));
+  }
+  EXPECT_TRUE(f.records->release_pin(held[0]));
+  EXPECT_TRUE(f.records->allocate(units).ok());
+  EXPECT_EQ(f.records->fates().evicted, 2U);
+  EXPECT_TRUE(f.records->contains(key(2)));
+}
+
 // It is asked so often and no more, whoever cannot be evicted.
 TEST(Policy, ThatNamesAPinnedRecordForEverEndsInARefusal) {
   refusal_fixture f(6);

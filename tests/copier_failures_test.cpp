@@ -39,6 +39,27 @@ TEST(Copier, FailedLaunchFailsItsOpsAndNoOthers) {
   EXPECT_EQ(b.codes(again), codes{status::ok});
 }
 
+// Two ways for a device to say that a copy went wrong which it had taken.
+TEST(Copier, ACopyThatTheDeviceCallsFailedIsNoSuccess) {
+  for (const bool by_event : {false, true}) {
+    copier_bench b;
+    (by_event ? b.faults().fail_events : b.faults().fail_copies) = true;
+    const copy_op store = b.store(0, 0);
+    const copy_op restore = b.restore(1, 1);
+    ASSERT_EQ(b.submit({store, restore}), status::ok);
+    b.settle();
+    EXPECT_EQ(b.codes(store), codes{status::failed}) << by_event;
+    EXPECT_EQ(b.codes(restore), codes{status::failed}) << by_event;
+    EXPECT_EQ(b.get().slot_status(1), status::poisoned);
+    EXPECT_FALSE(b.get().lost()) << "a copy failed, not the device";
+    (by_event ? b.faults().fail_events : b.faults().fail_copies) = false;
+    const copy_op next = b.store(0, 2);
+    ASSERT_EQ(b.submit(next), status::ok);
+    b.settle();
+    EXPECT_EQ(b.codes(next), codes{status::ok}) << by_event;
+  }
+}
+
 // A launch that failed may have enqueued a part: its ops end when the stream has passed it.
 TEST(Copier, OpsOfAFailedLaunchEndOnlyWhenNothingCanRunAnyMore) {
   copier_bench b;

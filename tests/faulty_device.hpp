@@ -50,6 +50,8 @@ class faulty_device final : public device {
   std::atomic<bool> poll{false};
   std::atomic<bool> withhold{false};      ///< events that have fired look pending
   std::atomic<bool> timeless{false};      ///< nobody writes times
+  std::atomic<bool> fail_copies{false};   ///< they run, and the report says that they failed
+  std::atomic<bool> fail_events{false};   ///< events that fire have failed
   std::atomic<std::uint32_t> shorten{0};  ///< copies that a launch leaves out, saying nothing
   std::atomic<bool> quiet{false};         ///< write nothing down
   /// record, wait, query and launch, whatever came of them.
@@ -110,7 +112,9 @@ class faulty_device final : public device {
     count();
     if (gone.load()) return event_state::failed;
     const event_state real = real_.query(what);
-    return withhold.load() && real == event_state::fired ? event_state::pending : real;
+    if (real != event_state::fired) return real;
+    if (withhold.load()) return event_state::pending;
+    return fail_events.load() ? event_state::failed : real;
   }
   bool capturing(const stream& which) noexcept override {
     return capture.load() || real_.capturing(which);
@@ -126,6 +130,7 @@ class faulty_device final : public device {
     const status code = launches.next();
     if (code != status::ok && !launch_then_fail.load()) return code;
     if (!quiet.load()) write_down(on, kind, tasks);
+    if (fail_copies.load()) report->failed.store(true);
     const std::size_t left_out = std::min<std::size_t>(shorten.load(), tasks.size());
     const status real = real_.launch(on, plan, kind, tasks.first(tasks.size() - left_out),
                                      timeless.load() ? without_times(report) : report);

@@ -207,7 +207,9 @@ struct strided {
 };
 
 /// Where one rank keeps its units (regions) and slots (segments). The order of the segments
-/// is the order of the image. Pointers belong to the engine and to one address space.
+/// is the order of the image. Pointers belong to the engine and to one address space. No byte may
+/// belong to two of them: units and slots lie apart, and so do the pieces of each; else opening a
+/// copier or a runtime is refused.
 struct rank_memory {
   std::vector<strided> regions;   ///< one unit = these, in order; bytes sum to page_unit_bytes
   std::uint32_t units = 0;        ///< unit ids are below this
