@@ -43,7 +43,7 @@ result<std::unique_ptr<hip_staging>> hip_staging::open(hip_health& health) {
 }
 
 hip_staging::~hip_staging() {
-  if (abandoned_ || health_.lost()) return;
+  if (abandoned_) return;
   for (const hipEvent_t each : events_)
     if (each != nullptr)
       judge_when_allowed(health_, "hipEventDestroy", [&] { return hipEventDestroy(each); });

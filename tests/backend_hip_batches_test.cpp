@@ -54,6 +54,29 @@ TEST(HipBackendBatches, AStreamsEndGivesNoOtherStreamsPlaces) {
   rig.finish(*busy);
 }
 
+// A launch takes a place of it, and is held up before it sends anything.
+TEST(HipBackendBatches, AStreamsEndGivesNoPlaceThatALaunchHasTaken) {
+  hip_rig rig;
+  rig.images.write_slots(staged_images, 1);
+  auto gone = rig.new_stream();
+  const auto taking = rig.new_stream();
+  const auto other = rig.new_stream();
+  for (std::uint32_t i = 0; i < store_places; ++i)
+    ASSERT_EQ(rig.launch(*gone, copy_kind::store, rig.images.tasks), status::ok);
+  rig.finish(*gone);
+  hip::hold(native(*other));
+  hip::before_next(hip::call::hipMemcpyAsync, [&] {
+    gone.reset();
+    for (std::uint32_t i = 1; i < store_places; ++i)
+      EXPECT_EQ(rig.launch(*other, copy_kind::store, rig.images.tasks), status::ok);
+    EXPECT_EQ(rig.launch(*other, copy_kind::store, rig.images.tasks), status::queue_full);
+  });
+  EXPECT_EQ(rig.launch(*taking, copy_kind::store, rig.images.tasks), status::ok);
+  rig.finish(*taking);
+  hip::release(native(*other));
+  rig.finish(*other);
+}
+
 TEST(HipBackendBatches, DestroyingAStreamWaitsForItsCopies) {
   hip_rig rig;
   rig.images.write_slots(staged_images, 1);
@@ -75,6 +98,19 @@ TEST(HipBackendBatches, DestroyingAStreamWaitsForItsCopies) {
   ASSERT_EQ(rig.launch(*next, copy_kind::restore, rig.images.tasks), status::ok);
   rig.finish(*next);
   EXPECT_TRUE(rig.images.holds(staged_images, 1));
+}
+
+// 247 images of three units each are 988 words, and a launch carries 990.
+TEST(HipBackendBatches, WhatALaunchCanCarryNeedsNoCopy) {
+  hip_rig rig;
+  rig.images.write_slots(staged_images, 1);
+  const auto s = rig.new_stream();
+  const std::uint64_t copies = hip::calls(hip::call::hipMemcpyAsync);
+  ASSERT_EQ(rig.launch(*s, copy_kind::store, rig.images.some(247)), status::ok);
+  EXPECT_EQ(hip::calls(hip::call::hipMemcpyAsync), copies);
+  ASSERT_EQ(rig.launch(*s, copy_kind::store, rig.images.some(248)), status::ok);
+  EXPECT_EQ(hip::calls(hip::call::hipMemcpyAsync), copies + 1);
+  rig.finish(*s);
 }
 
 // The words of a batch are read when the stream comes to them: a place that is used too early makes
@@ -111,6 +147,29 @@ TEST(HipBackendBatches, AStagingPlaceIsNotUsedAgainBeforeItsBatchIsOver) {
     rig.finish(*s);
   }
   EXPECT_TRUE(rig.images.holds(n, 1));
+}
+
+// The event behind a place is behind the kernel that reads it, not only behind the copy of its
+// words.
+TEST(HipBackendBatches, APlaceIsInUseUntilItsKernelIsOver) {
+  hip_rig rig;
+  rig.images.write_slots(staged_images, 1);
+  const auto s = rig.new_stream();
+  const auto other = rig.new_stream();
+  // Whatever was enqueued before the launch is over, and the kernel does not begin.
+  hip::before_next(hip::call::hipLaunchKernel, [&] {
+    hip::drain(native(*s));
+    hip::hold(native(*s));
+  });
+  ASSERT_EQ(rig.launch(*s, copy_kind::store, rig.images.tasks), status::ok);
+  hip::hold(native(*other));
+  for (std::uint32_t i = 1; i < store_places; ++i)
+    ASSERT_EQ(rig.launch(*other, copy_kind::store, rig.images.tasks), status::ok);
+  EXPECT_EQ(rig.launch(*other, copy_kind::store, rig.images.tasks), status::queue_full);
+  hip::release(native(*other));
+  rig.finish(*other);
+  hip::release(native(*s));
+  rig.finish(*s);
 }
 
 // Each batch's words arrive: seen batch by batch, each into slots of its own kind.
@@ -166,7 +225,7 @@ TEST(HipBackendBatches, StoresThatWaitLeavePlacesToRestores) {
   EXPECT_EQ(accepted, store_places / 4);
   rig.images.write_slots(4096, 50'000);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(rig.launch(*restoring, copy_kind::restore, rig.images.tasks), status::ok);
+    EXPECT_EQ(rig.launch(*restoring, copy_kind::restore, rig.images.tasks), status::ok);
     rig.finish(*restoring);
   }
   EXPECT_TRUE(rig.images.holds(4096, 1));

@@ -61,6 +61,14 @@ TEST(HipBackend, MoreDevicesThanRanksAreTooMany) {
   EXPECT_THAT(made.why().message(), HasSubstr("hip_options.devices are too many"));
 }
 
+// Nobody asked for one more than there are ranks: such a machine serves with the first of them.
+TEST(HipBackend, OfMoreDevicesThanRanksTheFirstAreOpened) {
+  hip::set_device_count(static_cast<int>(max_ranks) + 1);
+  const auto over = make_hip_backend().value();
+  ASSERT_EQ(over->device_count(), max_ranks);
+  EXPECT_EQ(over->at(max_ranks - 1).name(), "hip:" + std::to_string(max_ranks - 1));
+}
+
 // At once, and not at the first launch.
 TEST(HipBackend, ADeviceForWhichNoKernelWasCompiledIsRefused) {
   for (const hipError_t code :
@@ -106,6 +114,17 @@ TEST(HipBackend, ALaunchHasAtMostAsManyGroupsAsAsked) {
     ASSERT_EQ(rig.launch(*s, copy_kind::store, rig.images.tasks), status::ok);
     EXPECT_EQ(hip::groups_launched(), got);
   }
+}
+
+// A launch of no groups would copy nothing, if the runtime took it.
+TEST(HipBackend, ADeviceThatNamesNoComputeUnitsCopiesAllTheSame) {
+  hip::set_compute_units(0);
+  hip_rig rig(200);
+  const auto s = rig.new_stream();
+  rig.images.write_slots(200, 1);
+  ASSERT_EQ(rig.launch(*s, copy_kind::store, rig.images.tasks), status::ok);
+  EXPECT_EQ(hip::groups_launched(), 4U);
+  rig.finish(*s);
 }
 
 // ---------------------------------------------------------------------------------------

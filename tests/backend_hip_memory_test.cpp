@@ -41,6 +41,22 @@ TEST(HipBackendMemory, AStreamThatCannotBeWaitedForKeepsWhatItHas) {
   hip::reset();  // a lost device keeps what it was given
 }
 
+// The place that the batch was sent through gets no event any more, and is nobody's.
+TEST(HipBackendMemory, ALaunchThatLosesItsDeviceCallsItNoMore) {
+  for (const call which : {call::hipMemcpyAsync, call::hipLaunchKernel}) {
+    {
+      hip_rig rig;
+      const auto s = rig.new_stream();
+      const std::uint64_t recordings = hip::calls(call::hipEventRecord);
+      hip::fail_at(which, 1, hipErrorIllegalAddress);
+      EXPECT_EQ(rig.launch(*s, copy_kind::store, rig.images.tasks), status::device_lost);
+      EXPECT_EQ(hip::calls(call::hipEventRecord), recordings) << hip::name_of(which);
+      hip::drain(native(*s));
+    }
+    hip::reset();  // a lost device keeps what it was given
+  }
+}
+
 TEST(HipBackendMemory, NoDeviceIsTouchedThatWasNotAskedFor) {
   {
     hip_rig rig(staged_images, {.devices = {1}});

@@ -200,12 +200,52 @@ TEST_F(RuntimeOverHip, EventsArePolledByTheCopyThreadsOnly) {
   {
     runtime_rig rig = make_rig();
     EXPECT_GT(churn(rig, 60, nothing), 0U);
+    // What the engine's threads above do not call, and what waits for the end.
+    runtime& rt = *rig.rt;
+    const deadline until = runtime_rig::soon();
+    const auto op = rt.store(key_of(100), 5, 0);
+    ASSERT_TRUE(op.ok()) << op.why().message();
+    EXPECT_EQ(rt.order_after_slot(1, 5, until), status::ok);
+    EXPECT_TRUE(rt.finish_slot(5, 0).ok());
+    EXPECT_TRUE(rt.release_slot(5, 1).ok());
+    EXPECT_EQ(rt.reset_slot(6), status::ok);
+    EXPECT_TRUE(rt.mark(2).ok());
+    EXPECT_EQ(rt.drain_boundaries(0), 0U);
+    EXPECT_EQ(op->wait(until), status::ok);
+    EXPECT_EQ(rt.quiesce(until), status::ok);
+    rt.resume();
+    EXPECT_EQ(rt.close(until), status::ok);
     const auto pollers = hip::callers(call::hipEventQuery);
     EXPECT_EQ(pollers.size(), ranks);  // each rank has one
     EXPECT_THAT(pollers, testing::UnorderedElementsAreArray(hip::callers(call::hipLaunchKernel)));
     EXPECT_THAT(pollers, testing::Not(testing::Contains(std::this_thread::get_id())));
     for (const call marks : {call::hipEventRecord, call::hipStreamWaitEvent})
       EXPECT_GT(hip::callers(marks).size(), ranks) << hip::name_of(marks);
+  }
+  expect_clean_double();
+}
+
+// Streams, events and memory are made when the runtime opens: ops use them again and again.
+TEST_F(RuntimeOverHip, OpsMakeAndFreeNothing) {
+  constexpr call makers[] = {call::hipStreamCreateWithPriority,
+                             call::hipEventCreateWithFlags,
+                             call::hipMalloc,
+                             call::hipHostMalloc,
+                             call::hipStreamDestroy,
+                             call::hipEventDestroy,
+                             call::hipFree,
+                             call::hipHostFree};
+  {
+    runtime_rig rig = make_rig();
+    const auto made = [&] {
+      std::vector<std::uint64_t> sums;
+      for (const call each : makers) sums.push_back(hip::calls(each));
+      return sums;
+    };
+    const auto before = made();
+    EXPECT_GT(churn(rig, 150, nothing), 0U);
+    EXPECT_EQ(made(), before);
+    EXPECT_EQ(hip::timed_events(), 0);
   }
   expect_clean_double();
 }

@@ -1,5 +1,6 @@
 // Stores and restores at once: on two streams, as a copier has them, and in one launch whose images
-// go both ways, against one after the other. Says whether the directions should share a launch.
+// go both ways, against one after the other; the former also against contiguous copies on as many
+// streams. Says whether the directions should share a launch.
 #include "bench/device/suites.hpp"
 
 namespace cairn::bench {
@@ -25,9 +26,18 @@ void two_streams(rig& on, workload& of, std::uint32_t images, findings& into) {
                                              of.copy(0, copy_kind::store, images);
                                              of.copy(0, copy_kind::restore, images);
                                            });
+                                         },
+                                         [&] {
+                                           return on.on_streams(repetitions, [&](std::uint32_t) {
+                                             of.copy_contiguous(0, copy_kind::store, images);
+                                             of.copy_contiguous(1, copy_kind::restore, images);
+                                           });
                                          }});
-    into.rows.push_back(more_is_better(suite, what, of.rate(2 * images, us[0]), peer,
-                                       of.rate(2 * images, us[1]), "GB/s"));
+    const double rate = of.rate(2 * images, us[0]);
+    into.rows.push_back(
+        more_is_better(suite, what, rate, peer, of.rate(2 * images, us[1]), "GB/s"));
+    into.rows.push_back(more_is_better(suite, what, rate, "contiguous copies on two streams",
+                                       of.rate(2 * images, us[2]), "GB/s"));
   });
 }
 

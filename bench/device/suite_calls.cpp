@@ -1,6 +1,6 @@
 // A batch against what an engine without a kernel of its own would do: a call of the runtime for
-// every span, or the runtime's batched copy. By the wall clock, to the end of the work: such calls
-// cost the host, and that is the point.
+// every span, or the runtime's batched copy; and, on the same clock, against one contiguous copy.
+// By the wall clock, to the end of the work: such calls cost the host, and that is the point.
 #include "bench/device/batched_copy.hpp"
 #include "bench/device/suites.hpp"
 
@@ -21,9 +21,13 @@ std::uint32_t rounds_for(const rig& on) {
   return std::min(on.options().rounds, enough);
 }
 
-double wall_us(rig& on, workload& of, std::uint32_t images) {
+std::uint32_t repetitions_for(const rig& on) {
   constexpr std::uint32_t repetitions = 8;
-  return on.on_wall(on.options().small ? 1 : repetitions,
+  return on.options().small ? 1 : repetitions;
+}
+
+double wall_us(rig& on, workload& of, std::uint32_t images) {
+  return on.on_wall(repetitions_for(on),
                     [&](std::uint32_t) { of.copy(0, copy_kind::store, images); });
 }
 
@@ -37,11 +41,17 @@ void against_calls(rig& on, workload& of, std::uint32_t images, const std::strin
                          [&] {
                            return on.on_wall(
                                1, [&](std::uint32_t) { copy_by_calls(of, on.native(0), images); });
+                         },
+                         [&] {
+                           return on.on_wall(repetitions_for(on), [&](std::uint32_t) {
+                             of.copy_contiguous(0, copy_kind::store, images);
+                           });
                          }});
     // The goal names spans of 8 KiB.
     const std::optional<double> bar =
         of.shape().name == spans_of_8_kib().name ? std::optional(20.0) : std::nullopt;
     into.rows.push_back(times_faster(suite, what, us[0], peer, us[1], "us", bar));
+    into.rows.push_back(times_faster(suite, what, us[0], "one contiguous copy", us[2], "us"));
   });
 }
 

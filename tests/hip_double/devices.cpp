@@ -72,7 +72,7 @@ hipError_t hipDeviceGetAttribute(int* value, hipDeviceAttribute_t which, int ord
   return answer({call::hipDeviceGetAttribute, ordinal}, [&] {
     if (value == nullptr || which != hipDeviceAttributeMultiprocessorCount)
       return hipErrorInvalidValue;
-    *value = 3;
+    *value = state().compute_units.load(std::memory_order_relaxed);
     return hipSuccess;
   });
 }

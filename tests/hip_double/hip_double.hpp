@@ -50,10 +50,12 @@ void reset();
 // ---------------------------------------------------------------------------------------
 // Devices
 
-inline constexpr int max_devices = 8;
+inline constexpr int max_devices = 40;  // more than a runtime has ranks
 /// As of now; 0: none. Negative: none, and hipGetDeviceCount counts to 0 without an error.
 void set_device_count(int count);
 void set_priority_range(int least, int greatest);
+/// Of each device; as at the start: 3.
+void set_compute_units(int units) noexcept;
 /// From now on every call of the device answers `code`; nothing that is queued runs.
 void lose(int device, hipError_t code);
 /// No kernel was compiled for what this device is: launching one and asking for one answer `code`

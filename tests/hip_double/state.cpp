@@ -144,6 +144,10 @@ void set_no_kernels(int device, hipError_t code) {
 void set_device_count(int count) {
   state().device_count.store(count, std::memory_order_relaxed);
 }
+void set_compute_units(int units) noexcept {
+  state().compute_units.store(units, std::memory_order_relaxed);
+}
+
 void set_priority_range(int least, int greatest) {
   state().least_priority.store(least, std::memory_order_relaxed);
   state().greatest_priority.store(greatest, std::memory_order_relaxed);
@@ -190,6 +194,7 @@ void reset() {
   all.device_count.store(2);
   all.least_priority.store(1);
   all.greatest_priority.store(-1);
+  all.compute_units.store(3);
   all.selection.store(lost_selection::answers);
   all.pinned_elsewhere.store(false);
   all.older.store(false);

@@ -154,6 +154,7 @@ struct double_state {
   std::atomic<int> device_count{2};
   std::atomic<int> least_priority{1};
   std::atomic<int> greatest_priority{-1};
+  std::atomic<int> compute_units{3};
   std::atomic<lost_selection> selection{lost_selection::answers};
   std::atomic<bool> pinned_elsewhere{false};
   std::atomic<bool> older{false};
