@@ -91,9 +91,16 @@ TEST(HipBackendBatches, DestroyingAStreamWaitsForItsCopies) {
   });
   while (hip::calls(hip::call::hipStreamSynchronize) < 2) std::this_thread::yield();
   EXPECT_FALSE(gone);
+  // Nor is its place free before that.
+  const auto next = rig.new_stream();
+  hip::hold(native(*next));
+  for (std::uint32_t i = 1; i < store_places; ++i)
+    EXPECT_EQ(rig.launch(*next, copy_kind::store, rig.images.tasks), status::ok);
+  EXPECT_EQ(rig.launch(*next, copy_kind::store, rig.images.tasks), status::queue_full);
+  hip::release(native(*next));
+  rig.finish(*next);
   hip::release(handle);
   destroyer.join();
-  const auto next = rig.new_stream();
   rig.images.write_slots(staged_images, 9000);
   ASSERT_EQ(rig.launch(*next, copy_kind::restore, rig.images.tasks), status::ok);
   rig.finish(*next);

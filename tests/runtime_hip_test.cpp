@@ -225,6 +225,37 @@ TEST_F(RuntimeOverHip, EventsArePolledByTheCopyThreadsOnly) {
   expect_clean_double();
 }
 
+// Two streams of each rank for stores, and one above them and above the engine's for restores.
+TEST_F(RuntimeOverHip, RestoresHaveAStreamOfTheHighestPriority) {
+  hip::set_priority_range(0, -5);
+  {
+    runtime_rig rig = make_rig();
+    hipStream_t high[ranks] = {};
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      std::vector<int> priorities;
+      for (const hip::stream_facts& each : hip::streams()) {
+        EXPECT_EQ(each.flags, hipStreamNonBlocking);
+        if (each.device != static_cast<int>(r)) continue;
+        priorities.push_back(each.priority);
+        if (each.priority < 0) high[r] = each.handle;
+      }
+      priorities.erase(priorities.begin(), priorities.begin() + threads);  // the engine's
+      EXPECT_THAT(priorities, testing::ElementsAre(0, 0, -5));
+      hip::hold(high[r]);
+    }
+    const auto stored = rig.rt->store(key_of(1), 0, 0);
+    ASSERT_TRUE(stored.ok()) << stored.why().message();
+    EXPECT_EQ(stored->wait(runtime_rig::soon()), status::ok);
+    const auto restored = rig.rt->restore(key_of(1), 1, 1);
+    ASSERT_TRUE(restored.ok()) << restored.why().message();
+    EXPECT_EQ(rig.rt->order_after(1, *restored, runtime_rig::soon()), status::ok);
+    EXPECT_EQ(restored->code(), status::pending);
+    for (hipStream_t each : high) hip::release(each);
+    EXPECT_EQ(restored->wait(runtime_rig::soon()), status::ok);
+  }
+  expect_clean_double();
+}
+
 // Streams, events and memory are made when the runtime opens: ops use them again and again.
 TEST_F(RuntimeOverHip, OpsMakeAndFreeNothing) {
   constexpr call makers[] = {call::hipStreamCreateWithPriority,
