@@ -50,6 +50,19 @@ TEST(HipBackendHandles, AnAdoptedThreadKeepsTheDevice) {
   copies.join();
 }
 
+// What it is refused shows in its next call, and not to whoever asks the runtime for an error.
+TEST(HipBackendHandles, AThreadThatCannotBeAdoptedHasNoError) {
+  const hip_rig rig(1, {}, 1);
+  std::thread copies([&] {
+    hip::fail_at(hip::call::hipSetDevice, 1, hipErrorInvalidValue);
+    rig.dev().adopt_thread();
+    EXPECT_EQ(hipPeekAtLastError(), hipSuccess);
+    EXPECT_EQ(hip::current_device(), 0);
+    EXPECT_TRUE(rig.dev().create_event(nullptr).ok());
+  });
+  copies.join();
+}
+
 // It naps for 20 us while copies run; by default a nap may end 50 us late.
 TEST(HipBackendHandles, AnAdoptedThreadsNapsAreExact) {
   const hip_rig rig(1);
