@@ -101,6 +101,7 @@ void runtime::state::hand_over(copy_op& op, fence_token token, std::int64_t begi
   flight.accept(static_cast<std::uint32_t>(copiers.size()));
   // Every number that is drawn comes to every rank: from here on nothing fails.
   header.slot_sequence = slot_sequences[header.slot].fetch_add_relaxed(1) + 1;
+  if (sync::mutated("ops of a slot unnumbered")) header.slot_sequence = 0;
   const std::int64_t handing = now_ns();
   for (auto& c : copiers) c->enqueue(op);
   records->submitted(header.op);  // staged: nobody could cancel it so far

@@ -122,6 +122,7 @@ const fault list[] = {
      "!word.cas_release(seen, make(op.generation, to, batch))) {", relaxed},
     {"compute not waited for", "runtime-forget", nullptr, nullptr, coded},
     {"last copy not waited for", "slot-order", nullptr, nullptr, coded},
+    {"ops of a slot unnumbered", "runtime-slot-ranks", nullptr, nullptr, coded},
     {"no look before the sleep", "runtime-sated", nullptr, nullptr, coded},
     {"last tenant not waited for", "runtime-tenants", nullptr, nullptr, coded},
     {"batch never opened", "runtime-forget", nullptr, nullptr, coded},

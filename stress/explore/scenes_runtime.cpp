@@ -161,6 +161,41 @@ struct sated : machine {
 };
 const bool sated_added = add_part<sated>("runtime-sated", true, "runtime");
 
+/// Two threads restore into one slot on two ranks: whoever comes last, it is the same on both.
+struct two_on_a_slot : machine {
+  static constexpr std::uint32_t threads = 2;
+  std::array<ticket, 2> made;
+  two_on_a_slot() : machine({.ranks = 2, .threaded = false}) {
+    for (const std::uint64_t n : {1, 2}) {
+      write(0, n);
+      require(rt->store(key(n), 0, 0).ok(), "a store was refused");
+      run_all();
+    }
+  }
+  void run_all() {
+    for (bool any = true; any;) {
+      any = rt->pump();
+      while (host->step()) any = true;
+    }
+  }
+  void run(std::uint32_t t) {
+    auto one = rt->restore(key(1 + t), 1, 0);
+    require(one.ok(), "a restore was refused");
+    made[t] = std::move(*one);
+  }
+  void judge() {
+    run_all();
+    for (ticket& each : made) {
+      require(each.code() == status::ok, "a restore failed");
+      each = {};
+    }
+    judge_ledger();
+    const auto which = [this](rank_id r) { return (slot_areas[r][slot_words] - 10 * r) / 100; };
+    require(which(0) == which(1), "a slot holds another image on each rank");
+  }
+};
+const bool two_on_a_slot_added = add_part<two_on_a_slot>("runtime-slot-ranks", true, "runtime");
+
 /// Two tenants of a slot on two compute streams, with no copy between them: the second one's first
 /// step runs behind all that the first one had enqueued.
 struct tenants : machine {
