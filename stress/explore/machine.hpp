@@ -176,6 +176,11 @@ struct machine : trace_sink {
       require(rt->rank(r).drain(patience()) == status::ok, "accepted ops do not end");
     wait_for_compute();
   }
+  /// The same where nobody runs by himself.
+  void settle() {
+    while (rt->pump() || host->step()) {
+    }
+  }
   void wait_for_compute() {
     for (rank_id r = 0; r < rt->ranks(); ++r) {
       auto done = host->at(r).create_event(nullptr);

@@ -169,13 +169,7 @@ struct two_on_a_slot : machine {
     for (const std::uint64_t n : {1, 2}) {
       write(0, n);
       require(rt->store(key(n), 0, 0).ok(), "a store was refused");
-      run_all();
-    }
-  }
-  void run_all() {
-    for (bool any = true; any;) {
-      any = rt->pump();
-      while (host->step()) any = true;
+      settle();
     }
   }
   void run(std::uint32_t t) {
@@ -184,7 +178,7 @@ struct two_on_a_slot : machine {
     made[t] = std::move(*one);
   }
   void judge() {
-    run_all();
+    settle();
     for (ticket& each : made) {
       require(each.code() == status::ok, "a restore failed");
       each = {};

@@ -26,10 +26,6 @@ struct submit_part : machine {
     static_cast<void>(rt->pump());
     static_cast<void>(host->step());
   }
-  void settle() {
-    while (rt->pump() || host->step()) {
-    }
-  }
   void judge() {
     settle();
     judge_ledger();
