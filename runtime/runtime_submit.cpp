@@ -236,22 +236,24 @@ result<fence_token> runtime::mark(std::uint32_t compute) noexcept {
 result<ticket> runtime::store_boundary(sequence_id sequence, std::uint32_t compute) noexcept {
   state& s = *state_;
   const detail::flight_guard guard(s.flight);
-  if (!guard.inside()) return error(status::closed, "the runtime is closed");
-  const std::int64_t begin_ns = now_ns();
   // The boundary was filed in this thread: this position covers the compute that reached it.
-  const auto token = s.mark(compute);
-  if (!token) return token.why();
   struct context {
     state& s;
-    fence_token token;
     std::int64_t begin_ns;
+    result<fence_token> token;
     result<op_id> op = error(status::not_found, "the sequence has no boundary to store");
-  } one{s, *token, begin_ns};
+  } one{s, now_ns(),
+        guard.inside() ? s.mark(compute) : error(status::closed, "the runtime is closed")};
+  // Without a position too: the next step overwrites the slot, and a later call would keep what it
+  // wrote there under this boundary's key.
   s.sequences->drain_sequence(
       sequence,
       [](void* opaque, const boundary& what) {
         auto& c = *static_cast<context*>(opaque);
-        c.op = c.s.submit_store({what.key, what.slot, what.hint}, c.token, c.begin_ns, true);
+        if (c.token)
+          c.op = c.s.submit_store({what.key, what.slot, what.hint}, *c.token, c.begin_ns, true);
+        else
+          c.op = c.token.why();
         return c.op.code();
       },
       &one);

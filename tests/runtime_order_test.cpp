@@ -153,6 +153,36 @@ TEST(Boundaries, OfOneSequenceAreStoredWithoutTouchingOthers) {
   EXPECT_EQ(rig.rt->store_boundary(99, 0).code(), status::not_found);
 }
 
+// Whatever the refusal: a boundary that stayed would be stored by a later call, when the sequence's
+// next steps have overwritten the slot.
+TEST(Boundaries, ARefusedStoreLeavesNoneBehind) {
+  runtime_rig rig;
+  ASSERT_TRUE(rig.rt->sequences().set_slot(0, 4).ok());
+  const auto refused = [&](std::uint32_t compute) {
+    EXPECT_TRUE(rig.rt->sequences().file(0, key_of(10)).ok());
+    const status code = rig.rt->store_boundary(0, compute).code();
+    EXPECT_EQ(rig.rt->sequences().pending(), 0U) << to_string(code);
+    EXPECT_EQ(rig.rt->store_boundary(0, 0).code(), status::not_found);
+    return code;
+  };
+  rig.devices.faulty(0).records.always(status::queue_full);
+  EXPECT_EQ(refused(0), status::queue_full);
+  rig.devices.faulty(0).records.always(status::ok);
+  EXPECT_EQ(rig.dropped(drop_reason::queue_full), 1U);
+  EXPECT_EQ(refused(9), status::invalid);
+  rig.devices.faulty(0).capture = true;
+  ASSERT_TRUE(rig.rt->sequences().file(0, key_of(10)).ok());
+  EXPECT_EQ(rig.rt->store_boundary(0, 0).code(), status::busy);
+  rig.devices.faulty(0).capture = false;
+  EXPECT_EQ(rig.rt->sequences().pending(), 0U);
+  EXPECT_EQ(rig.dropped(drop_reason::refused), 2U);
+  ASSERT_TRUE(rig.rt->sequences().file(0, key_of(10)).ok());
+  EXPECT_EQ(rig.rt->close(clock::now()), status::ok);
+  EXPECT_EQ(rig.rt->store_boundary(0, 0).code(), status::closed);
+  EXPECT_EQ(rig.dropped(drop_reason::closed), 1U);
+  EXPECT_EQ(rig.rt->records().fates().kept, 0U);
+}
+
 TEST(Slots, ACancelledOpIsOverWithoutAStream) {
   runtime_rig rig;
   rig.keep(1);

@@ -44,7 +44,9 @@ struct runtime_options {
   std::chrono::nanoseconds op_timeout = std::chrono::seconds(30);  ///< see copier_options
   std::unique_ptr<eviction_policy> policy;                         ///< null: least recently used
   trace_sink* trace = nullptr;
-  unit_source* pool = nullptr;  ///< the engine's own pool; null: a unit_pool of the runtime's
+  /// The engine's own pool; null: a unit_pool of the runtime's. One that has served another runtime
+  /// must name no compute stream that this one does not have.
+  unit_source* pool = nullptr;
 };
 
 class runtime;
@@ -124,10 +126,12 @@ class runtime {
   /// The store of the sequence's pending boundary, at compute stream `compute`'s position now
   /// (coordinator::drain_sequence). Errors: not_found when none is pending, the sequence has no
   /// slot, or the key is READY or COPYING; else as `store`, and the boundary counts as dropped.
+  /// Whatever comes of it, none is pending afterwards.
   result<ticket> store_boundary(sequence_id sequence, std::uint32_t compute) noexcept;
   /// coordinator::drain into store; the tickets are dropped. All at the position of one compute
   /// stream, taken after the boundaries were: only for sequences that compute on it, and while no
-  /// other thread drains (see coordinator).
+  /// other thread drains (see coordinator). While that stream captures, stores none and drops none:
+  /// drain again before the sequences' next steps run, or their boundaries get other states.
   std::uint32_t drain_boundaries(std::uint32_t compute) noexcept;
 
   /// The position of compute stream `compute` now, on every rank: what to free units with.
