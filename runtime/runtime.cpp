@@ -79,6 +79,11 @@ result<std::unique_ptr<runtime>> runtime::open(runtime_options opts, backend& de
     // Its units may be fenced by steps of an earlier runtime: this one's come after them.
     fence_set seen;
     for (unit_id id = 0; id < pool->max_units(); ++id) pool->collect_fences({&id, 1}, seen);
+    for (std::uint32_t c = opts.compute_streams; c < max_compute_streams; ++c)
+      if (seen.steps[c] != 0)  // no store could ever take such a unit
+        return error(status::invalid,
+                     "the pool remembers steps of a compute stream that the runtime does not have",
+                     c, opts.compute_streams, c + 1);
     for (std::uint32_t c = 0; c < opts.compute_streams; ++c) {
       made->first_steps[c] = seen.steps[c];
       made->steps[c].store_relaxed(seen.steps[c]);  // before any thread knows it

@@ -322,5 +322,28 @@ TEST(Runtimes, EnginesOwnPoolServesInsteadOfTheRuntimes) {
   EXPECT_TRUE(pool->allocate(rest).ok()) << "the pool outlives the runtime's hook";
 }
 
+TEST(Runtimes, EnginesOwnPoolMayNotRememberAStreamThatThereIsNot) {
+  const auto pool = std::move(*unit_pool::open({.units = 3, .compute_streams = 2}));
+  tiny_memory memory(3, 2);
+  faulty_backend devices({1, 1, true, 64});
+  const auto opens = [&](std::uint32_t compute_streams) {
+    runtime_options opts;
+    opts.shape = runtime_rig::shape();
+    opts.ranks = {memory.memory};
+    opts.threaded = false;
+    opts.compute_streams = compute_streams;
+    opts.pool = pool.get();
+    return runtime::open(std::move(opts), devices).code();
+  };
+  unit_id unit = no_unit;
+  ASSERT_TRUE(pool->allocate({&unit, 1}).ok());
+  ASSERT_TRUE(pool->free(unit, {0, 7}).ok());
+  EXPECT_EQ(opens(1), status::ok);
+  ASSERT_TRUE(pool->allocate({&unit, 1}).ok());
+  ASSERT_TRUE(pool->free(unit, {1, 7}).ok());
+  EXPECT_EQ(opens(1), status::invalid) << "every store into the unit would end as invalid";
+  EXPECT_EQ(opens(2), status::ok);
+}
+
 }  // namespace
 }  // namespace cairn::tests
