@@ -63,7 +63,7 @@ bool explore_faults(const plan& how, const std::string& only, const std::string&
       std::printf("%-36s %-24s found in %6llu: %s\n", f.name, in.c_str(), wide(needed.back()),
                   t.why);
       if (!only.empty() && t.again[0] != '\0')
-        std::printf("  again: explore --fault '%s' %s\n", f.name, t.again);
+        std::printf("  again: explore --fault \"%s\" %s\n", f.name, t.again);
     } else {
       ++missed;
       std::printf("%-36s %-24s MISSED in %llu schedules, met %llu times\n", f.name, in.c_str(),
