@@ -134,7 +134,8 @@ class runtime {
   /// drain again before the sequences' next steps run, or their boundaries get other states.
   std::uint32_t drain_boundaries(std::uint32_t compute) noexcept;
 
-  /// The position of compute stream `compute` now, on every rank: what to free units with.
+  /// The position of compute stream `compute` now, on every rank: what to free units with. Errors:
+  /// as copier::mark, and closed.
   result<fence_token> mark(std::uint32_t compute) noexcept;
   /// Work enqueued on the compute stream after this call, on every rank, runs after the op.
   /// Order, not success. Errors: as copier::order_after.
@@ -151,7 +152,7 @@ class runtime {
   /// The slot changes hands (abort, preemption): cancels what is queued for it. Its next
   /// tenant's copies run behind what already runs and behind compute stream `compute` as of
   /// now; order the next tenant's compute with order_after_slot. Returns how many were
-  /// cancelled. Errors, with nothing changed: invalid; busy (the stream is capturing) and
+  /// cancelled. Errors, with nothing changed: invalid; closed; busy (the stream is capturing) and
   /// queue_full (the stream holds all it can), after which the slot must not be handed on.
   /// When the device is lost, cancels and answers device_lost.
   result<std::uint32_t> release_slot(slot_id slot, std::uint32_t compute) noexcept;
