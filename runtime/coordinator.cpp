@@ -110,6 +110,8 @@ result<void> coordinator::file(sequence_id sequence, const checkpoint_key& key,
       state_->records.count_drop(drop_reason::superseded);
       return {};
     case detail::pending_table::put_outcome::no_entry:
+      // The older one would be kept with the state that the sequence has by the next drain.
+      if (state_->pending.take(sequence)) state_->records.count_drop(drop_reason::superseded);
       break;
   }
   return error(status::limit, "more threads file boundaries than max_threads");

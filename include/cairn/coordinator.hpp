@@ -49,7 +49,9 @@ class coordinator {
   [[nodiscard]] slot_id slot_of(sequence_id sequence) const noexcept;
 
   /// Files the boundary that the sequence has reached. Replaces a pending one, the same key
-  /// included, which counts as dropped (superseded). Ignored for a sequence without a slot.
+  /// included, which counts as dropped (superseded). Ignored for a sequence without a slot. Errors:
+  /// invalid; limit when more threads file at once than max_threads, and the older boundary is
+  /// dropped all the same, for its state is about to be overwritten.
   result<void> file(sequence_id sequence, const checkpoint_key& key,
                     placement_hint hint = placement_hint::none) noexcept;
   /// Drops the pending boundary, counts nothing, and cancels the queued restores into the

@@ -2,6 +2,7 @@
 #include "stress/explore/campaign.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,10 +30,32 @@ void put(char (&to)[N], const std::string& text) {
   std::snprintf(to, N, "%s", text.c_str());
 }
 
+/// The schedule that runs. In shared memory, so that it is known also when the process dies of it.
+struct under_way {
+  static constexpr std::size_t decisions_max = 64;
+  char strategy[16] = {};
+  std::uint64_t number = 0;
+  std::size_t decision_count = 0;
+  decision decisions[decisions_max] = {};  ///< exhaustive
+};
+
+/// Options that repeat it.
+std::string again(const scene_entry& entry, const plan& how, const under_way& what) {
+  const std::string scene = "--scene " + entry.name;
+  if (std::strcmp(what.strategy, "given") == 0)
+    return scene + " --decisions '" + how.decisions + "'";
+  if (std::strcmp(what.strategy, "exhaustive") == 0)
+    return scene + " --decisions '" +
+           to_text({what.decisions, what.decisions + what.decision_count}) + "'";
+  return scene + " --strategy " + what.strategy + " --seed " + std::to_string(how.seed) +
+         " --replay " + std::to_string(what.number);
+}
+
 class explorer {
  public:
-  explorer(const scene_entry& entry, const plan& how, std::uint32_t slice, tally& out)
-      : entry_(entry), how_(how), slice_(slice), out_(out), began_(real_seconds()) {}
+  explorer(const scene_entry& entry, const plan& how, std::uint32_t slice, under_way& now,
+           tally& out)
+      : entry_(entry), how_(how), slice_(slice), now_(now), out_(out), began_(real_seconds()) {}
 
   void go() {
     arena::open();
@@ -87,6 +110,16 @@ class explorer {
   [[nodiscard]] double spent() const { return real_seconds() - began_; }
 
   outcome once(strategy& by) { return run(*scene_, by, limits_); }
+  outcome once(strategy& by, const char* name) {
+    now_.number = by.number();
+    if (std::strcmp(now_.strategy, name) != 0) put(now_.strategy, name);
+    if (const auto* tried = dynamic_cast<const exhaustive*>(&by)) {
+      const std::vector<decision>& list = tried->decisions();
+      now_.decision_count = std::min(list.size(), under_way::decisions_max);
+      std::copy_n(list.begin(), now_.decision_count, now_.decisions);
+    }
+    return once(by);
+  }
 
   bool stopped(std::uint64_t until_count, double until) {
     if (out_.failed || out_.schedules >= until_count) return true;
@@ -115,7 +148,7 @@ class explorer {
     const std::uint64_t until_count = out_.schedules + most;
     const double until = spent() + seconds;
     while (!stopped(until_count, until) && by.advance()) {
-      const outcome o = once(by);
+      const outcome o = once(by, name);
       count(o);
       if (o.failed) failed(by, o, name);
     }
@@ -126,7 +159,7 @@ class explorer {
     exhaustive by(level, slice_, how_.jobs);
     bool more = true;
     while (!stopped(until_count, until) && (more = by.advance())) {
-      const outcome o = once(by);
+      const outcome o = once(by, "exhaustive");
       if (by.counts()) count(o);
       if (o.failed) failed(by, o, "exhaustive");
     }
@@ -196,15 +229,7 @@ class explorer {
     out_.failed = true;
     out_.failed_after = out_.schedules;
     put(out_.why, o.why);
-    const std::string scene = "--scene " + entry_.name;
-    if (std::strcmp(name, "given") == 0) {
-      put(out_.again, scene + " --decisions '" + how_.decisions + "'");
-    } else if (const auto* tried = dynamic_cast<const exhaustive*>(&by)) {
-      put(out_.again, scene + " --decisions '" + to_text(tried->decisions()) + "'");
-    } else {
-      put(out_.again, scene + " --strategy " + name + " --seed " + std::to_string(how_.seed) +
-                          " --replay " + std::to_string(by.number()));
-    }
+    put(out_.again, again(entry_, how_, now_));
     if (std::strcmp(name, "freeze") == 0 || std::strcmp(name, "given") == 0) return;
     // What the tool reports once it does not report so well again.
     if (!how_.shrink || o.why == tool_reported) return;
@@ -231,6 +256,7 @@ class explorer {
   const scene_entry& entry_;
   const plan& how_;
   std::uint32_t slice_;
+  under_way& now_;
   tally& out_;
   double began_;
   std::unique_ptr<scene> scene_;
@@ -282,13 +308,15 @@ void merge(tally& into, const tally& one) {
 }  // namespace
 
 void explore_here(const scene_entry& which, const plan& how, std::uint32_t slice, tally& out) {
-  explorer(which, how, slice, out).go();
+  under_way now;
+  explorer(which, how, slice, now, out).go();
 }
 
 tally explore_apart(const scene_entry& which, const plan& how, const fault* with) {
   struct child {
     pid_t pid;
     int pipe;
+    under_way* now;
   };
   std::vector<child> children;
   std::fflush(nullptr);
@@ -296,7 +324,10 @@ tally explore_apart(const scene_entry& which, const plan& how, const fault* with
       how.replay != ~std::uint64_t{0} || !how.decisions.empty() ? 1 : how.jobs;
   for (std::uint32_t i = 0; i < jobs; ++i) {
     int ends[2];
-    if (pipe(ends) != 0) std::abort();
+    void* const shared =
+        mmap(nullptr, sizeof(under_way), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || pipe(ends) != 0) std::abort();
+    auto* const now = new (shared) under_way;
     const pid_t pid = fork();
     if (pid < 0) std::abort();
     if (pid == 0) {
@@ -308,13 +339,13 @@ tally explore_apart(const scene_entry& which, const plan& how, const fault* with
         if (const std::string trouble = arm(*with); !trouble.empty()) std::_Exit(4);
       }
       auto* mine = new tally;
-      explore_here(which, how, i, *mine);
+      explorer(which, how, i, *now, *mine).go();
       std::fflush(nullptr);
       write_all(ends[1], mine, sizeof *mine);
       std::_Exit(0);
     }
     close(ends[1]);
-    children.push_back({pid, ends[0]});
+    children.push_back({pid, ends[0], now});
   }
   tally sum;
   sum.complete = true;
@@ -332,7 +363,9 @@ tally explore_apart(const scene_entry& which, const plan& how, const fault* with
                         ? "a process died of signal " + std::to_string(WTERMSIG(state)) +
                               " (run with --jobs 1 --here to see where)"
                         : "a process ended with " + std::to_string(WEXITSTATUS(state)));
+      if (c.now->strategy[0] != '\0') put(one->again, again(which, how, *c.now));
     }
+    munmap(c.now, sizeof(under_way));
     merge(sum, *one);
   }
   return sum;
