@@ -207,16 +207,16 @@ result<void> check_apart(const rank_memory& memory) {
   all.reserve(memory.regions.size() + memory.segments.size());
   for (const strided& region : memory.regions) all.emplace_back(region, memory.units);
   for (const strided& segment : memory.segments) all.emplace_back(segment, memory.slots);
-  const std::size_t regions = memory.regions.size();
+  const auto piece = [regions = memory.regions.size()](std::size_t i) {
+    return i < regions ? "region " + std::to_string(i) : "segment " + std::to_string(i - regions);
+  };
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       if (!share_bytes(all[j], all[i])) continue;
-      const std::string one =
-          i < regions ? "region " + std::to_string(i) : "segment " + std::to_string(i - regions);
-      const std::string other =
-          j < regions ? "region " + std::to_string(j) : "segment " + std::to_string(j - regions);
-      return error(status::invalid, one + " shares bytes with " + other +
-                                        ": expected units and slots that lie apart");
+      return error(status::invalid, piece(i)
+                                        .append(" shares bytes with ")
+                                        .append(piece(j))
+                                        .append(": expected units and slots that lie apart"));
     }
   return {};
 }
