@@ -166,7 +166,7 @@ struct two_on_a_slot : machine {
   static constexpr std::uint32_t threads = 2;
   std::array<ticket, 2> made;
   two_on_a_slot() : machine({.ranks = 2, .threaded = false}) {
-    for (const std::uint64_t n : {1, 2}) {
+    for (std::uint64_t n = 1; n <= 2; ++n) {
       write(0, n);
       require(rt->store(key(n), 0, 0).ok(), "a store was refused");
       settle();
