@@ -41,15 +41,15 @@ status wait_for(copy_core& core, stream& compute, batch_ref which) noexcept {
 }
 
 /// `once` again and again while the compute stream holds all it can. Nobody rings when the engine's
-/// stream has run something, so the naps are short; `nap` sleeps until a moment at the latest.
-template <class Once, class Nap>
-status while_full(Once once, Nap nap, deadline until) noexcept {
+/// stream has run something, so the naps are short.
+template <class Once, class State>
+status while_full(Once once, State& with, deadline until) noexcept {
   for (;;) {
     const status code = once();
     if (code != status::queue_full) return code;
     const deadline now = clock::now();
     if (now >= until) return status::timed_out;
-    nap(std::min(until, now + full_interval));
+    (void)with.await([] { return false; }, std::min(until, now + full_interval));
   }
 }
 
@@ -77,12 +77,12 @@ status copier::order_after(std::uint32_t index, std::span<const op_id> ops,
   if (core.gate.lost()) return status::device_lost;
   if (!launched) return status::timed_out;
 
-  const auto nap = [&](deadline at) { (void)state_->await([] { return false; }, at); };
   std::optional<batch_ref> before;
   for (const op_id& op : ops) {
     const op_board::view now = core.ops.look(op);
     if (now.at != op_board::stage::launched || before == now.batch) continue;
-    const status code = while_full([&] { return wait_for(core, *compute, now.batch); }, nap, until);
+    const status code =
+        while_full([&] { return wait_for(core, *compute, now.batch); }, *state_, until);
     if (code != status::ok) return code;
     before = now.batch;
   }
@@ -101,8 +101,7 @@ status copier::order_after_slot(std::uint32_t index, slot_id slot, deadline unti
   if (!passed) return status::timed_out;
   const std::optional<batch_ref> last = core.slots.last(slot);
   if (!last) return status::ok;
-  const auto nap = [&](deadline at) { (void)state_->await([] { return false; }, at); };
-  return while_full([&] { return wait_for(core, *compute, *last); }, nap, until);
+  return while_full([&] { return wait_for(core, *compute, *last); }, *state_, until);
 }
 
 status copier::order_after_fences(std::uint32_t index, const fence_set& fences,
@@ -111,7 +110,6 @@ status copier::order_after_fences(std::uint32_t index, const fence_set& fences,
   stream* compute = nullptr;
   if (const status code = ordered_stream(core, index, compute); code != status::ok) return code;
   detail::fence_ring& own = core.fences[index];
-  const auto nap = [&](deadline at) { (void)state_->await([] { return false; }, at); };
   for (std::uint32_t c = 0; c < max_compute_streams; ++c) {
     const std::uint64_t step = fences.steps[c];
     if (c == index || step == 0) continue;
@@ -119,7 +117,8 @@ status copier::order_after_fences(std::uint32_t index, const fence_set& fences,
     if (own.is_behind(c, step) || sync::mutated("last tenant not waited for")) continue;
     if (step > core.fences[c].marked_latest()) return status::invalid;
     const detail::fence_ring::position at = core.fences[c].resolve(step);
-    const status code = while_full([&] { return core.on.wait(*compute, *at.what); }, nap, until);
+    const status code =
+        while_full([&] { return core.on.wait(*compute, *at.what); }, *state_, until);
     if (code == status::device_lost) core.lose();
     if (code != status::ok) return code;
     own.put_behind(c, at.covers);
