@@ -130,7 +130,8 @@ class host_device final : public device {
   result<std::unique_ptr<device_plan>> load(const copy_plan& plan,
                                             const rank_memory& memory) override {
     if (result<void> fits = check_plan_memory(plan, memory); !fits) return fits.why();
-    return std::unique_ptr<device_plan>(std::make_unique<host_plan>(this, plan, memory));
+    return std::unique_ptr<device_plan>(
+        std::make_unique<host_plan>(this, plan, memory, shared_->copy_threads()));
   }
 
   status launch(stream& on, device_plan& plan, copy_kind kind, std::span<const copy_task> tasks,

@@ -101,7 +101,8 @@ class invitation {
 
 }  // namespace
 
-host_plan::host_plan(const void* owner, const copy_plan& plan, const rank_memory& memory)
+host_plan::host_plan(const void* owner, const copy_plan& plan, const rank_memory& memory,
+                     std::uint32_t threads)
     : owner_(owner),
       tiles_(plan.tiles),
       regions_(memory.regions),
@@ -112,6 +113,8 @@ host_plan::host_plan(const void* owner, const copy_plan& plan, const rank_memory
       slots_(memory.slots),
       claim_tiles_(std::max<std::size_t>(
           1, static_cast<std::size_t>(claim_bytes * plan.tiles.size() / plan.image_bytes))),
+      images_max_(static_cast<std::uint32_t>(
+          std::clamp<std::uint64_t>(claim_bytes * threads / plan.image_bytes, 1, 1U << 20))),
       tile_copy_(kernels::tile_copies().front()) {}
 
 bool host_plan::in_range(const copy_task& task) const noexcept {

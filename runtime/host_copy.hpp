@@ -17,13 +17,18 @@ namespace cairn::detail {
 /// A plan with one rank's addresses. It must outlive the batches that were launched with it.
 class host_plan final : public device_plan {
  public:
-  /// Precondition: check_plan_memory(plan, memory).
-  host_plan(const void* owner, const copy_plan& plan, const rank_memory& memory);
+  /// `threads` may copy at one time. Precondition: check_plan_memory(plan, memory).
+  host_plan(const void* owner, const copy_plan& plan, const rank_memory& memory,
+            std::uint32_t threads);
 
   /// Which device loaded it; compared, never followed.
   [[nodiscard]] const void* owner() const noexcept { return owner_; }
   [[nodiscard]] std::size_t tiles() const noexcept { return tiles_.size(); }
   [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_bytes_; }
+  /// A launch costs little here, and ops on one slot come one after another, in batches: while a
+  /// batch holds all slots, no other can run beside it. So it has no more than one claim for each
+  /// thread that may copy.
+  [[nodiscard]] std::uint32_t images_max() const noexcept override { return images_max_; }
   /// Tiles that a worker claims at once.
   [[nodiscard]] std::size_t claim_tiles() const noexcept { return claim_tiles_; }
   /// False when the task names a slot or a unit that this rank does not have.
@@ -50,6 +55,7 @@ class host_plan final : public device_plan {
   std::uint32_t units_;
   std::uint32_t slots_;
   std::size_t claim_tiles_;
+  std::uint32_t images_max_;
   kernels::tiles_copy_variant tile_copy_;
 };
 

@@ -7,11 +7,10 @@
 namespace cairn::detail {
 namespace {
 
-std::uint32_t helper_count(const host_options& opts) {
-  const std::uint32_t threads = opts.copy_threads != 0
-                                    ? opts.copy_threads
-                                    : std::max(1U, std::thread::hardware_concurrency());
-  return opts.manual ? 0 : threads - 1;
+std::uint32_t thread_count(const host_options& opts) {
+  if (opts.manual) return 1;
+  if (opts.copy_threads != 0) return opts.copy_threads;
+  return std::max(1U, std::thread::hardware_concurrency());
 }
 
 }  // namespace
@@ -19,8 +18,9 @@ std::uint32_t helper_count(const host_options& opts) {
 host_shared::host_shared(const host_options& opts)
     : manual_(opts.manual),
       depth_(opts.stream_depth),
-      helpers_(helper_count(opts)),
-      use_helpers_(helper_count(opts) > 0) {}
+      copy_threads_(thread_count(opts)),
+      helpers_(copy_threads_ - 1),
+      use_helpers_(copy_threads_ > 1) {}
 
 host_shared::~host_shared() {
   for (entry& e : entries_) delete e.lane.load_acquire();  // (1) acquire: pairs with (2)

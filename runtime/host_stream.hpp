@@ -25,6 +25,8 @@ class host_shared {
   host_shared& operator=(const host_shared&) = delete;
 
   [[nodiscard]] bool manual() const noexcept { return manual_; }
+  /// How many threads may copy at one time for one batch: its stream's, and helpers.
+  [[nodiscard]] std::uint32_t copy_threads() const noexcept { return copy_threads_; }
   /// Precondition: `index` comes from an event_position.
   [[nodiscard]] host_lane& lane(std::uint32_t index) const noexcept;
 
@@ -45,6 +47,7 @@ class host_shared {
 
   bool manual_;
   std::uint32_t depth_;
+  std::uint32_t copy_threads_;
   helper_budget helpers_;
   bool use_helpers_;
   std::array<entry, event_position::max_lanes> entries_;
