@@ -38,18 +38,33 @@ void order::move(std::uint32_t i, std::uint64_t place) noexcept {
   // (1) acq_rel: releases the caller's writes to whoever finds the entry, (6) and (7), and
   // to whoever refreshes the node above, (2); two calls for one entry are ordered here.
   const std::uint64_t before = leaf(i).exchange_acq_rel(place);
-  // To a later place, and not the first of its brothers. Relaxed: a node that comes to name
-  // `before` after this look is below the minimum, which the essay allows.
-  const bool later = before < place && place != out;
-  if (later && above(0, i / fan_out).load_relaxed() != before) return;
-  climb(i, before != place, care::changes);
+  if (place < before) {
+    sink(i, place);
+    return;
+  }
+  // Relaxed: a node that comes to name `before` after this look is below the minimum, which the
+  // essay allows.
+  if (place != before && above(0, i / fan_out).load_relaxed() == before) climb(i, care::changes);
+}
+
+void order::sink(std::uint32_t i, std::uint64_t place) noexcept {
+  for (std::uint32_t level = 0; level < depth_; ++level) {
+    i /= fan_out;
+    node& up = above(level, i);
+    std::uint64_t seen = up.load_relaxed();  // a guess, which (5) judges
+    if (seen < place && sync::mutated("order: sinks by a look")) return;
+    // (5) acq_rel: as (4), with which it pairs; also when it changes nothing.
+    while (!up.cas_acq_rel(seen, std::min(seen, place))) {
+    }
+    if (seen < place) return;
+  }
 }
 
 std::uint64_t order::lowest(const group& children) noexcept {
   // Two at a time, so that one comparison need not wait for the other.
   std::uint64_t even = out;
   std::uint64_t odd = out;
-  // (2) acquire: pairs with (1) and (4) one level below.
+  // (2) acquire: pairs with (1), (4) and (5) one level below.
   for (std::uint32_t i = 0; i < fan_out; i += 2) {
     even = std::min(even, children.at[i].load_acquire());
     odd = std::min(odd, children.at[i + 1].load_acquire());
@@ -60,7 +75,7 @@ std::uint64_t order::lowest(const group& children) noexcept {
 bool order::refresh(node& above, const group& children) noexcept {
   bool changed = false;
   for (;;) {
-    std::uint64_t seen = above.load_acquire();  // (3) acquire: pairs with (4)
+    std::uint64_t seen = above.load_acquire();  // (3) acquire: pairs with (4), (5)
     const std::uint64_t low = lowest(children);
     // (4) acq_rel: where updaters of one node meet; the later one acquires the children that the
     // earlier one had changed. Also when `seen` equals `low`. Releases to (2), (3) and (6).
@@ -71,23 +86,21 @@ bool order::refresh(node& above, const group& children) noexcept {
   }
 }
 
-void order::climb(std::uint32_t i, bool leaf_changed, care how) noexcept {
-  bool changed = leaf_changed;
+void order::climb(std::uint32_t i, care how) noexcept {
   for (std::uint32_t level = 0; level < depth_; ++level) {
     i /= fan_out;  // the group on this level, and the node above it on the next
     // Whoever changes a child sees to the nodes above it: where nothing changed, nothing is due.
-    if (!changed && how == care::changes) return;
-    changed = refresh(above(level, i), levels_[level][i]);
+    if (!refresh(above(level, i), levels_[level][i]) && how == care::changes) return;
   }
 }
 
 std::uint32_t order::first() noexcept {
   for (;;) {
-    const std::uint64_t place = root_.load_acquire();  // (6) acquire: pairs with (4)
+    const std::uint64_t place = root_.load_acquire();  // (6) acquire: pairs with (4), (5)
     if (place == out) return none;
     const std::uint32_t i = entry_of(place);
     if (leaf(i).load_acquire() == place) return i;  // (7) acquire: pairs with (1)
-    climb(i, true, care::all);
+    climb(i, care::all);
   }
 }
 

@@ -7,29 +7,32 @@
 //
 // Any thread may call each of these, also for one entry at once:
 //
-//   set, clear   exchange the leaf. If the entry was in and goes to a later place (it is used
-//                again), and the node above names another: that is all. Else walk up, as long as
-//                the node or leaf below was changed by this thread. Each node on the way is
-//                refreshed: { read the node; read the children; CAS the node to their minimum, also
-//                when that changes nothing; read the children again; repeat if the CAS failed or
-//                the minimum differs }. Above a node that stays as it was nothing is due: whoever
-//                has changed a node sees to those above it.
+//   set, clear   exchange the leaf.
+//                To an earlier place (it comes in): *sinks* along the nodes above: { read the node;
+//                CAS it to the place or, where it is earlier, to what it is; repeat if that failed
+//                }, as long as that changes the node. To a later place (it is used again) or out,
+//                and the node above names another: that is all. Else *climbs*, as long as the node
+//                or leaf below was changed by this thread. Each node on the way is refreshed: {
+//                read the node; read the children; CAS the node to their minimum, also when that
+//                changes nothing; read the children again; repeat if the CAS failed or the minimum
+//                differs }. Above a node that stays as it was nothing is due: whoever has changed a
+//                node sees to those above it.
 //   first        reads the root and then the leaf that it names. If the leaf holds something
-//                else by now, helps: walks up from that leaf, refreshing every node; again.
+//                else by now, helps: climbs from that leaf, refreshing every node; again.
 //
-// Why no node is above the minimum of its children once no call is under way. Let U be the last
-// read-modify-write of node n, and for each child c let V(c) be the thread that last changed c's
-// value without being let off by the rule for later places. V(c) went on to refresh n, so its CAS
-// on n is U's or an earlier one. All writes of n are read-modify-writes, so U's CAS acquires what
-// V(c) released: that value of every child, or a later one, is visible to U before it reads the
-// children *again*. U did not write n after that, so what it read again equals what it wrote; and
-// what came to c after V(c)'s value only went to later places. This is why the CAS is done even
-// when it changes nothing (two updaters of one node meet in it; without it both could read old
-// children, as nothing here is sequentially consistent), and why the children are read twice: an
-// entry may leave and come back with the same stamp, so that a node returns to a value that a slow
-// thread has read before; its CAS then succeeds with a minimum of long ago, and only the second
-// look repairs that. A read-modify-write that does not change c needs no refresh above: it moved
-// nothing.
+// Why no node is above the minimum of its children once no call is under way. Take a node n, one
+// child c, and the last time that c became earlier, to the value v, by thread V. (What c became
+// after that is later, and so no concern of n's.) V went on to n with a read-modify-write W that
+// left n at v or earlier: sinking does so, and so does refreshing, whose second look equals what it
+// wrote. What else has written n after W? All writes of n are read-modify-writes. One that sinks
+// makes n earlier. One that refreshes acquires what W released, c's value v or a later one, before
+// it reads the children *again*, and it ends only when what it wrote equals that. So n is at c's
+// value or earlier whatever came last. This is why the CAS is done even when it changes nothing
+// (two updaters of one node meet in it; without it the one that refreshes could read the old child
+// and the one that sinks the old node, as nothing here is sequentially consistent), and why the
+// children are read twice: an entry may leave and come back with the same stamp, so that a node
+// returns to a value that a slow thread has read before; its CAS then succeeds with a minimum of
+// long ago, and only the second look repairs that.
 //
 // A node may be *below* that minimum: it names a place that its entry has left meanwhile, because
 // the thread that moved the entry saw the node before it came to name it. That takes two calls that
@@ -43,8 +46,9 @@
 // below such a node, or a first that meets an entry which has moved, repairs it; others pass it by.
 // So "none" is certain only when nothing overlaps: a caller who knows better asks first_by_scan.
 //
-// In the common case (an entry is used again) the leaf is written and the node above it looked at:
-// the entry was hardly ever the first of its brothers. The root is not contended.
+// In the common cases little is due. An entry that is used again was hardly ever the first of its
+// brothers: its leaf is written, the node above looked at. One that comes in with the latest stamp
+// meets the first node whose other children are in. The root is not contended.
 //
 // Progress: all functions are lock-free: a thread repeats a step only because another one
 // has changed a node or a leaf. first_by_scan is wait-free. Nothing allocates after construction.
@@ -102,9 +106,11 @@ class order {
   static std::uint64_t lowest(const group& children) noexcept;
 
   void move(std::uint32_t i, std::uint64_t place) noexcept;
+  /// Leaf `i` has become earlier, `place`: so do the nodes above it that are later.
+  void sink(std::uint32_t i, std::uint64_t place) noexcept;
   /// Brings the nodes above leaf `i` into line; see the essay. `how`: refresh every node, or
   /// only as far as changes reach.
-  void climb(std::uint32_t i, bool leaf_changed, care how) noexcept;
+  void climb(std::uint32_t i, care how) noexcept;
   /// Makes `above` the minimum of `children`; true when that changed it.
   static bool refresh(node& above, const group& children) noexcept;
 

@@ -113,6 +113,33 @@ struct order_at_rest : rl::test_suite<order_at_rest, 2> {
   }
 };
 
+/// One comes in, with a later stamp, while the first of its brothers leaves and another is used
+/// again: sinking meets climbing.
+struct order_meets : rl::test_suite<order_meets, 3> {
+  std::unique_ptr<order> line;
+
+  void before() {
+    line = std::make_unique<order>(20);
+    line->set(3, 1);
+    line->set(4, 2);
+    line->set(19, 9);
+  }
+  void thread(unsigned t) {
+    if (t == 0)
+      line->clear(3);
+    else if (t == 1)
+      line->set(5, 6);
+    else
+      line->set(4, 7);
+  }
+  void after() {
+    RL_ASSERT(line->first() == 5);
+    line->clear(5);
+    RL_ASSERT(line->first() == 4);
+    line.reset();
+  }
+};
+
 /// A member that stays is found while others come and go around it.
 struct stays : rl::test_suite<stays, 2> {
   std::unique_ptr<bitmap> set;
@@ -364,6 +391,7 @@ int main(int argc, char** argv) {
   const unsigned long count = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20000;
   bool ok = simulate<credits_and_bits>("credits and bits", count);
   ok = simulate<order_at_rest>("order at rest", count) && ok;
+  ok = simulate<order_meets>("order: in meets out", count) && ok;
   ok = simulate<stays>("a member that stays", count) && ok;
   ok = simulate<settles>("an empty word settled", count) && ok;
   ok = simulate<waits_for_end>("waits for an end", count) && ok;
@@ -373,6 +401,8 @@ int main(int argc, char** argv) {
   // It must be able to fail.
   ok = finds<order_at_rest>("  without its second look", "no second look at the children", count) &&
        ok;
+  ok = finds<order_at_rest>("  an entry that only looks", "order: sinks by a look", count) && ok;
+  ok = finds<order_meets>("  and here", "order: sinks by a look", count) && ok;
   ok = finds<credits_and_bits>("  credits before bits", "credits before bits", count) && ok;
   ok = finds<settles>("  a settler that only reads", "set: settler only reads", count) && ok;
   ok = finds<rings>("  a doorbell that orders nothing", "counts change relaxed", count) && ok;
