@@ -81,6 +81,8 @@ struct catalog::state {
   [[nodiscard]] static owner_id owner_of(std::uint32_t id, std::uint32_t generation) noexcept {
     return (std::uint64_t{generation} << 32) | (id + 1);
   }
+  /// `key` will be looked for: brings near what that reads first, without waiting.
+  void foresee(const checkpoint_key& key) const noexcept { by_key.expect(detail::hash_of(key)); }
   /// Adds `one` (a pin or a restore) to a record under `key` whose state `wanted` accepts, and
   /// returns its index, or none. `found` is the word as the pin left it.
   template <class Wanted>
