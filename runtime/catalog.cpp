@@ -127,8 +127,8 @@ std::uint32_t catalog::resumable_hit(std::span<const checkpoint_key> keys, std::
                                      bool assume_checkpointed) const noexcept {
   assert(hit <= keys.size());
   if (assume_checkpointed) return hit;
-  // Most keys of a long prefix have no record, and each looks at a bucket of its own: some ahead are
-  // on their way from memory meanwhile.
+  // Most keys of a long prefix have no record, and each looks at a bucket of its own: those ahead
+  // are on their way from memory meanwhile.
   constexpr std::uint32_t ahead = 8;
   for (std::uint32_t i = 1; i < std::min(ahead, hit); ++i) state_->foresee(keys[hit - 1 - i]);
   for (std::uint32_t length = hit; length > 0; --length) {

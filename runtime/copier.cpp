@@ -189,7 +189,7 @@ result<void> copier::submit(std::span<const copy_op> ops) {
 
 void copier::skip(slot_id slot, std::uint64_t slot_sequence) noexcept {
   if (slot >= state_->core.opts.memory.slots || slot_sequence == 0) return;
-  state_->core.queue.put({detail::op_arena::none, slot, false, slot_sequence});
+  state_->core.queue.put({.slot = slot, .sequence = slot_sequence});
   state_->core.bell.ring();
 }
 
@@ -206,7 +206,7 @@ status copier::reset_slot(slot_id slot, std::uint64_t slot_sequence) noexcept {
     return now;
   }
   state_->core.slots.admit_reset(slot);
-  state_->core.queue.put({detail::op_arena::none, slot, true, slot_sequence});
+  state_->core.queue.put({.slot = slot, .reset = true, .sequence = slot_sequence});
   state_->core.bell.ring();
   return status::ok;
 }

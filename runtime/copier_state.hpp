@@ -22,15 +22,13 @@ struct copier::state {
     const std::uint32_t row = core.rows->take();
     const copy_op_header& header = core.rows->header(row) = op.header;
     core.rows->accepted_ns(row) = now_ns;
-    // A row holds units_per_op ids.
-    core.rows->ids(row) = detail::id_run::wrong;
+    detail::id_run ids = detail::id_run::wrong;  // a row holds units_per_op ids
     if (header.unit_count == core.units_per_op && op.units.size() == core.units_per_op)
-      core.rows->ids(row) =
-          detail::copy_ids(op.units, core.rows->units(row), core.opts.memory.units);
+      ids = detail::copy_ids(op.units, core.rows->units(row), core.opts.memory.units);
     core.ops.accept(header.op);
     core.slots.admit(header.slot, header.kind);
     core.accepted.fetch_add_release(1);  // (4)
-    core.queue.put({row, header.slot, false, header.slot_sequence});
+    core.queue.put({row, header.slot, false, ids, header.slot_sequence});
   }
 
   /// Waits until done() or `until`; returns done(). Without a copy thread this is where its

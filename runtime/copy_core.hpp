@@ -85,6 +85,10 @@ struct copy_core {
   /// Ops enqueued and ops ended (reported or dropped). Callers add to the first, the copy thread
   /// to the second: read `ended` first, and equal means that all had ended at that moment.
   alignas(sync::cache_line) sync::atomic<std::uint64_t> accepted{0};
+  /// The kinds of ops, as bits, for which a sleeping copy thread wants to be woken. Of the others
+  /// it hears with the event that frees a place for them. In the line that every submit changes and
+  /// the copy thread reads before it sleeps.
+  sync::atomic<std::uint32_t> hungry{all_kinds};
   alignas(sync::cache_line) sync::atomic<std::uint64_t> ended{0};
   /// Batches that may still touch memory. The copy thread writes it, so its own looks are relaxed.
   sync::atomic<std::uint32_t> unproven{0};
@@ -92,9 +96,6 @@ struct copy_core {
   /// Cancelled ops may wait. Who takes the flag (12) finds the cancellations and the tickets of all
   /// ops that were enqueued before it was set (11).
   sync::atomic<bool> sweep{false};
-  /// The kinds of ops, as bits, for which a sleeping copy thread wants to be woken. Of the others
-  /// it hears with the event that frees a place for them.
-  sync::atomic<std::uint32_t> hungry{all_kinds};
   quiescence hush;                 ///< whether the copy thread may call the device
   sync::atomic<bool> stop{false};  ///< leave the loop, whatever is in flight
 

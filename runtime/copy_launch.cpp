@@ -142,7 +142,7 @@ status copy_thread::begin(std::uint32_t row) noexcept {
 // Ops that came through enqueue may not have been checked, and one must not take its neighbours
 // down. Two units of one op that are the same would be written by two tiles at once.
 bool copy_thread::sound(std::uint32_t row) noexcept {
-  const id_run ids = core_.rows->ids(row);
+  const id_run ids = notes_[row].ids;
   if (ids == id_run::wrong || !marked(core_.rows->header(row).fences)) return false;
   return ids == id_run::rising || distinct(core_.rows->units(row));
 }

@@ -15,8 +15,11 @@ constexpr auto poll_interval = std::chrono::microseconds(20);
 constexpr auto retry_interval = std::chrono::milliseconds(1);
 // Nothing in sight: whoever brings something rings.
 constexpr auto idle_interval = std::chrono::hours(1);
-// Looks at the bell before sleeping: about a microsecond, less than a wake-up costs.
+// Looks at the bell before sleeping: about a microsecond, less than a wake-up costs. Only behind a
+// sleep that was hardly longer: who is woken seldom looks in vain, and often on the processor of the
+// thread that has woken him and would go on.
 constexpr int idle_looks = 500;
+constexpr auto short_sleep = std::chrono::microseconds(5);
 
 std::uint32_t rows_of(const copy_core& core) noexcept {
   return core.opts.store_depth + core.opts.restore_depth;
@@ -59,6 +62,7 @@ bool copy_thread::pass() noexcept {
 
 void copy_thread::run() noexcept {
   core_.on.adopt_thread();
+  int looks_max = 0;
   for (;;) {
     // Read before looking for work: a ring after this ends the sleep below.
     const std::uint32_t seen = core_.bell.seen();
@@ -66,8 +70,11 @@ void copy_thread::run() noexcept {
     if (core_.stop.load_acquire() || finished()) break;  // (10)
     if (did) continue;
     int looks = 0;
-    while (looks < idle_looks && core_.bell.seen() == seen) ++looks;
-    if (looks == idle_looks && !tell_hunger()) core_.bell.wait(seen, next_look());
+    while (looks < looks_max && core_.bell.seen() == seen) ++looks;
+    if (looks < looks_max || tell_hunger()) continue;
+    const deadline asleep = clock::now();
+    core_.bell.wait(seen, next_look());
+    looks_max = clock::now() - asleep < short_sleep ? idle_looks : 0;
   }
   core_.progress.ring();  // the last thing may have been a room given back, which rings nobody
 }
@@ -125,7 +132,7 @@ bool copy_thread::receive() noexcept {
         lanes_.skip(entry.slot, entry.sequence, entry.reset);
         continue;
       }
-      notes_[entry.row] = {};
+      notes_[entry.row] = {.ids = entry.ids};
       if (giving_up_ != status::ok)
         refuse(entry.row, giving_up_);
       else if (lanes_.arrive(entry, core_.rows->header(entry.row).kind))

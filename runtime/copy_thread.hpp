@@ -116,6 +116,7 @@ class copy_thread {
 
   /// About the op in a row.
   struct row_note {
+    id_run ids = id_run::wrong;
     bool launched = false;  ///< its batch's event is recorded
     bool given_up = false;  ///< reported as unproven
     bool room = false;      ///< given up, and its room is not back yet

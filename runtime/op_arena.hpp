@@ -23,7 +23,6 @@
 #include <span>
 #include <utility>
 
-#include "runtime/id_run.hpp"
 #include "runtime/index_stack.hpp"
 #include "runtime/sync.hpp"
 
@@ -51,29 +50,31 @@ class op_arena {
   void put(std::uint32_t row) noexcept { free_.put(row); }
 
   /// Written by the taker before it enqueues the row, read by the copy thread afterwards.
-  [[nodiscard]] copy_op_header& header(std::uint32_t row) noexcept { return headers_[row]; }
-  [[nodiscard]] std::int64_t& accepted_ns(std::uint32_t row) noexcept { return accepted_ns_[row]; }
-  [[nodiscard]] id_run& ids(std::uint32_t row) noexcept { return ids_[row]; }
+  [[nodiscard]] copy_op_header& header(std::uint32_t row) noexcept { return heads_[row].header; }
+  [[nodiscard]] std::int64_t& accepted_ns(std::uint32_t row) noexcept {
+    return heads_[row].accepted_ns;
+  }
   [[nodiscard]] unit_id* units(std::uint32_t row) noexcept { return units_ + row * stride_; }
 
  private:
   static constexpr std::size_t row_multiple = sync::cache_line / sizeof(unit_id);
+  /// What goes from submitter to copy thread with a row, in lines of its own.
+  struct alignas(sync::cache_line) head {
+    copy_op_header header;
+    std::int64_t accepted_ns = 0;
+  };
 
   op_arena(std::unique_ptr<memory_block> memory, std::uint32_t rows, std::size_t stride)
       : memory_(std::move(memory)),
         units_(reinterpret_cast<unit_id*>(memory_->data())),
         stride_(stride),
-        headers_(new copy_op_header[rows]),
-        accepted_ns_(new std::int64_t[rows]),
-        ids_(new id_run[rows]),
+        heads_(new head[rows]),
         free_(rows) {}
 
   std::unique_ptr<memory_block> memory_;
   unit_id* units_;
   std::size_t stride_;
-  std::unique_ptr<copy_op_header[]> headers_;
-  std::unique_ptr<std::int64_t[]> accepted_ns_;
-  std::unique_ptr<id_run[]> ids_;
+  std::unique_ptr<head[]> heads_;
   index_stack free_;
 };
 

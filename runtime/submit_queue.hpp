@@ -19,6 +19,7 @@
 #include <concurrentqueue/concurrentqueue.h>
 #endif
 
+#include "runtime/id_run.hpp"
 #include "runtime/op_arena.hpp"
 #include "runtime/sync.hpp"
 
@@ -30,6 +31,7 @@ struct queue_entry {
   std::uint32_t row = op_arena::none;
   slot_id slot = no_slot;
   bool reset = false;
+  id_run ids = id_run::wrong;  ///< of an op's units, as the submitter found them
   std::uint64_t sequence = 0;
 };
 
