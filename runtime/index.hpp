@@ -133,7 +133,7 @@ template <class Accept>
     edge to = edge::unpack(head.load_acquire());
     for (;;) {
       // The usual miss touches no node.
-      if (to.ends() || (to.print != print && to.last)) return none;
+      if (to.differs(print) && to.last) return none;
       const index_node& node = nodes_(to.id);
       const std::uint64_t link = node.link.load_acquire();  // (4)
       if (to.print == print && link_word::lives(link, to)) {

@@ -35,8 +35,8 @@ struct alignas(std::uint64_t) edge {
   std::uint32_t id : 24 = no_id;  ///< no_id: the chain ends
   std::uint8_t print : 8 = 0;     ///< of that node's key
   std::uint16_t life : 15 = 0;    ///< how often that node had been inserted, this time included
-  bool last : 1 = false;          ///< that node had no successor from the beginning
-  std::uint16_t rest : 16 = 0;    ///< 0
+  bool last : 1 = true;         ///< that node had no successor from the beginning; or there is none
+  std::uint16_t rest : 16 = 0;  ///< 0
 
   /// To a node that begins its life number `lives`.
   static edge to(std::uint32_t node, std::uint8_t its_print, std::uint16_t lives,
@@ -49,6 +49,11 @@ struct alignas(std::uint64_t) edge {
     return made;
   }
   [[nodiscard]] bool ends() const noexcept { return id == no_id; }
+  /// The node has a key with another print, or there is none. Without a branch between: whether a
+  /// bucket is empty or holds another key is a toss of a coin, that it is one of the two is not.
+  [[nodiscard]] bool differs(std::uint8_t its_print) const noexcept {
+    return ((print ^ its_print) | ((id + 1) & ~no_id)) != 0;
+  }
   [[nodiscard]] std::uint64_t pack() const noexcept { return std::bit_cast<std::uint64_t>(*this); }
   static edge unpack(std::uint64_t word) noexcept { return std::bit_cast<edge>(word & mask); }
   /// `word`, a head or a link, with another edge.

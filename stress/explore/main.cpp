@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
 
   if (faults || !fault_name.empty()) {
     if (app.count("--strategy") == 0) how.strategy = "hunt";
-    if (app.count("--schedules") == 0) how.schedules = 20'000;
+    if (app.count("--schedules") == 0) how.schedules = 200'000;  // of each, at most
     const std::string in = fault_name.empty() || names.empty() ? std::string() : names.front();
     return explore_faults(how, fault_name, in, median_max) ? 0 : 1;
   }
