@@ -174,6 +174,25 @@ TEST(HostBackend, ABatchThatNamesWhatIsNotThereFailsAndTouchesNothing) {
   }
 }
 
+TEST(HostBackend, ABatchShouldBringAsMuchAsItsThreadsClaimAtOnce) {
+  // 256 KiB for each thread, and one image at least.
+  const auto images_max = [](const char* geometry_name, const host_options& opts) {
+    const auto b = make(opts);
+    const geometry& g = geometry_named(geometry_name);
+    modelled_rank rank(b->at(0), g, g.shape().units_per_checkpoint(), 1, false);
+    const copy_plan cut = make_copy_plan(g.shape(), rank.memory()).value();
+    return std::move(b->at(0).load(cut, rank.memory())).value()->images_max();
+  };
+  host_options opts;
+  opts.copy_threads = 2;
+  EXPECT_EQ(images_max("replay", opts), 8U);
+  EXPECT_EQ(images_max("dsv4_flash", opts), 1U);
+  opts.copy_threads = 64;
+  EXPECT_EQ(images_max("replay", opts), 279U);
+  opts.manual = true;  // one thread, whatever the option says
+  EXPECT_EQ(images_max("replay", opts), 4U);
+}
+
 TEST(HostBackend, LimitsTheNumberOfStreamsAndUsesThemAgain) {
   host_options opts;
   opts.manual = true;  // no threads
