@@ -12,20 +12,24 @@ using detail::record;
 using detail::record_state;
 using detail::record_word;
 
-copy_op catalog::state::describe(std::uint32_t id, copy_kind kind, slot_id slot,
-                                 std::uint32_t op_epoch) noexcept {
-  copy_op made;
-  made.units = units_of(id);
-  made.header.layout_fingerprint = fingerprint;
-  made.header.image_bytes = shape.image_bytes;
-  made.header.begin_stamp = begun.fetch_add_relaxed(1) + 1;
-  made.header.slot = slot;
-  made.header.unit_count = per_image;
-  made.header.epoch = op_epoch;
-  made.header.kind = kind;
+// Written where the caller will find it: a header is two lines, and copying what was just written
+// field by field waits until the fields have reached the cache.
+result<copy_op> catalog::state::begin(std::uint32_t entry, const op_facts& facts) noexcept {
+  result<copy_op> made(std::in_place);
+  made->units = units_of(facts.record.index);
+  copy_op_header& header = made->header;
+  header.layout_fingerprint = fingerprint;
+  header.image_bytes = shape.image_bytes;
+  header.begin_stamp = begun.fetch_add_relaxed(1) + 1;
+  header.slot = facts.slot;
+  header.unit_count = per_image;
+  header.epoch = facts.epoch;
+  header.kind = facts.kind;
   // A store overwrites the units: after whatever compute used them last. A restore only reads
   // what a finished store wrote.
-  if (kind == copy_kind::store) pool.collect_fences(made.units, made.header.fences);
+  if (facts.kind == copy_kind::store) pool.collect_fences(made->units, header.fences);
+  // Last: from here on the op can be cancelled, and a store's units be another's.
+  header.op = ops.begin(entry, facts);
   return made;
 }
 
@@ -97,11 +101,8 @@ result<copy_op> catalog::begin_store(const checkpoint_key& key, slot_id slot, pl
   // record. Either that comes after the CAS and finds this one copying, or the CAS acquires the new
   // epoch. So no store of an epoch that has passed is ever published.
   const std::uint32_t now = s.epoch.load_acquire();
-  copy_op made = s.describe(id, copy_kind::store, slot, now);
   s.fates.kept.fetch_add_relaxed(1);
-  // Last: from here on the op can be cancelled, and its units be another's.
-  made.header.op = s.ops.begin(entry, {{id, generation}, slot, now, copy_kind::store});
-  return made;
+  return s.begin(entry, {{id, generation}, slot, now, copy_kind::store});
 }
 
 result<copy_op> catalog::begin_restore(const checkpoint_key& key, slot_id slot) {
@@ -120,10 +121,8 @@ result<copy_op> catalog::begin_restore(const checkpoint_key& key, slot_id slot) 
   }
   s.mark_used(id);
   const std::uint32_t now = s.epoch.load_acquire();  // (10)
-  copy_op made = s.describe(id, copy_kind::restore, slot, now);
-  made.header.op = s.ops.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});
   if (sync::mutated("early unpin")) s.unpin(id, record_word::one_restore);
-  return made;
+  return s.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});
 }
 
 void catalog::submitted(op_id op) noexcept {

@@ -252,10 +252,8 @@ result<admission> catalog::admit(std::span<const checkpoint_key> keys, std::uint
     if (length > 0) {
       s.mark_used(id);
       const std::uint32_t now = s.epoch.load_acquire();  // (10)
-      copy_op restore = s.describe(id, copy_kind::restore, slot, now);
-      restore.header.op =
-          s.ops.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore});
-      made.restore = restore;
+      made.restore =
+          s.begin(entry, {{id, found.generation}, slot, now, copy_kind::restore}).value();
     }
     return made;
   }

@@ -167,8 +167,8 @@ struct catalog::state {
   result<void> fill(std::uint32_t id, std::uint32_t generation) noexcept;
 
   // ---- ops (catalog_ops.cpp) ------------------------------------------------------
-  [[nodiscard]] copy_op describe(std::uint32_t id, copy_kind kind, slot_id slot,
-                                 std::uint32_t op_epoch) noexcept;
+  /// The op that the entry was taken for, described and open.
+  [[nodiscard]] result<copy_op> begin(std::uint32_t entry, const detail::op_facts& facts) noexcept;
   void mark_used(std::uint32_t id) noexcept;
   /// Publishes, unwinds or unpins.
   void settle(const detail::op_facts& facts, detail::op_table::verdict over) noexcept;

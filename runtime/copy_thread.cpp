@@ -16,8 +16,8 @@ constexpr auto retry_interval = std::chrono::milliseconds(1);
 // Nothing in sight: whoever brings something rings.
 constexpr auto idle_interval = std::chrono::hours(1);
 // Looks at the bell before sleeping: about a microsecond, less than a wake-up costs. Only behind a
-// sleep that was hardly longer: who is woken seldom looks in vain, and often on the processor of the
-// thread that has woken him and would go on.
+// sleep that was hardly longer: who is woken seldom looks in vain, and often on the processor of
+// the thread that has woken him and would go on.
 constexpr int idle_looks = 500;
 constexpr auto short_sleep = std::chrono::microseconds(5);
 

@@ -53,7 +53,7 @@ void order::sink(std::uint32_t i, std::uint64_t place) noexcept {
     node& up = above(level, i);
     std::uint64_t seen = up.load_relaxed();  // a guess, which (5) judges
     if (seen < place && sync::mutated("order: sinks by a look")) return;
-    // (5) acq_rel: as (4), with which it pairs; also when it changes nothing.
+    // (5) acq_rel: pairs with (2), (3), (4), (6): as (4), also when it changes nothing.
     while (!up.cas_acq_rel(seen, std::min(seen, place))) {
     }
     if (seen < place) return;
@@ -61,15 +61,17 @@ void order::sink(std::uint32_t i, std::uint64_t place) noexcept {
 }
 
 std::uint64_t order::lowest(const group& children) noexcept {
-  // Two at a time, so that one comparison need not wait for the other.
-  std::uint64_t even = out;
-  std::uint64_t odd = out;
+  // Four at a time, so that no comparison need wait for the one before.
   // (2) acquire: pairs with (1), (4) and (5) one level below.
-  for (std::uint32_t i = 0; i < fan_out; i += 2) {
-    even = std::min(even, children.at[i].load_acquire());
-    odd = std::min(odd, children.at[i + 1].load_acquire());
+  const auto at = [&](std::uint32_t i) { return children.at[i].load_acquire(); };
+  std::uint64_t a = at(0), b = at(1), c = at(2), d = at(3);
+  for (std::uint32_t i = 4; i < fan_out; i += 4) {
+    a = std::min(a, at(i));
+    b = std::min(b, at(i + 1));
+    c = std::min(c, at(i + 2));
+    d = std::min(d, at(i + 3));
   }
-  return std::min(even, odd);
+  return std::min(std::min(a, b), std::min(c, d));
 }
 
 bool order::refresh(node& above, const group& children) noexcept {
@@ -78,7 +80,7 @@ bool order::refresh(node& above, const group& children) noexcept {
     std::uint64_t seen = above.load_acquire();  // (3) acquire: pairs with (4), (5)
     const std::uint64_t low = lowest(children);
     // (4) acq_rel: where updaters of one node meet; the later one acquires the children that the
-    // earlier one had changed. Also when `seen` equals `low`. Releases to (2), (3) and (6).
+    // earlier one had changed. Also when `seen` equals `low`. Releases to (2), (3), (5) and (6).
     if (!above.cas_acq_rel(seen, low)) continue;
     changed = changed || seen != low;
     if (sync::mutated("no second look at the children")) return changed;

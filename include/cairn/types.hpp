@@ -100,6 +100,8 @@ class [[nodiscard]] result {
   result() requires std::is_void_v<T> : state_(std::in_place_index<0>) {}
   result(value_type value) requires(!std::is_void_v<T>)
       : state_(std::in_place_index<0>, std::move(value)) {}
+  /// A value as value_type() makes it, to be filled where it is.
+  explicit result(std::in_place_t) : state_(std::in_place_index<0>) {}
   result(error why) : state_(std::in_place_index<1>, std::move(why)) {}
 
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
