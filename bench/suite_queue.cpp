@@ -112,6 +112,10 @@ void measure_queue(const suite_options& how, std::vector<row>& into) {
   const double wake = median(bare);
   into.push_back(less_is_better(suite_name, "submit, copy thread asleep, median", median(ours),
                                 "futex wake", wake, "ns", wake + 500));
+  // Where the thread that is woken does not take the caller's processor at once: the kernel
+  // decides, and mostly it does. Its time counts as the caller's then.
+  into.push_back(less_is_better(suite_name, "submit, copy thread asleep, first decile",
+                                quantile(ours, 0.1), "futex wake", quantile(bare, 0.1), "ns"));
 }
 
 }  // namespace cairn::bench
