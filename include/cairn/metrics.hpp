@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cairn/types.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 

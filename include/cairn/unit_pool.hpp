@@ -64,6 +64,8 @@ class unit_source {
   [[nodiscard]] virtual unit_id claim(const checkpoint_key& key) noexcept = 0;
   /// One share less. `fence` is the last compute that used this share: what overwrites the unit
   /// runs behind it (see collect_fences). None: no compute that may still run used it.
+  /// A step that was never marked is not noticed here: until it or a later one is, stores that get
+  /// the unit end as `invalid`.
   virtual result<void> free(unit_id id, fence_token fence = {}) = 0;
 };
 
