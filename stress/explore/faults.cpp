@@ -84,6 +84,7 @@ const fault list[] = {
     {"set: member taken relaxed", "bitmap-levels", bitmap, "seen = at.fetch_and_acq_rel(~wanted);",
      relaxed},
     {"no second look at the children", "order-back", nullptr, nullptr, coded},
+    {"order: helps where it changes", "order-overtaken", nullptr, nullptr, coded},
     // ---- doors and rings ----
     {"gate: room without comparing", "gate-close", "runtime/room_gate.hpp",
      "if (word_.cas_acquire(seen, want)) return status::ok;", blind},

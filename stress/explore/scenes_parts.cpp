@@ -210,6 +210,34 @@ struct order_back {
 };
 const bool order_back_added = add_part<order_back>("order-back");
 
+/// An entry leaves before it has come in everywhere, beside the first of its brothers: what names
+/// the place that it has left keeps nobody from the first.
+struct order_overtaken {
+  static constexpr std::uint32_t threads = 3;
+  order line{20};
+
+  order_overtaken() {
+    line.set(2, 1);
+    line.set(19, 9);
+  }
+  void run(std::uint32_t t) {
+    if (t == 0)
+      line.set(3, 5);
+    else
+      line.clear(t == 1 ? 3 : 2);
+    const std::uint32_t first = line.first();
+    require(first == 2 || first == 3 || first == 19, "an entry that stays was passed over");
+  }
+  void judge() {
+    for (int left = 0; left < 3; ++left) {
+      const std::uint32_t first = line.first();
+      require(line.first_by_scan() == first, "the root does not name the first");
+      if (first != order::none) line.clear(first);
+    }
+  }
+};
+const bool order_overtaken_added = add_part<order_overtaken>("order-overtaken");
+
 struct order_same {
   static constexpr std::uint32_t threads = 2;
   order line{20};

@@ -48,10 +48,11 @@ bool mutated(const char* name) noexcept {
 }
 }  // namespace cairn::sync
 
+#include "stress/relacy/order_tests.hpp"
+
 namespace {
 
 using cairn::detail::bitmap;
-using cairn::detail::order;
 
 /// A credit is taken before a bit, and returned after it: whoever holds a credit finds a bit.
 struct credits_and_bits : rl::test_suite<credits_and_bits, 3> {
@@ -87,56 +88,6 @@ struct credits_and_bits : rl::test_suite<credits_and_bits, 3> {
   void after() {
     set.reset();
     credits.reset();
-  }
-};
-
-/// The first at rest is the first, whatever the updaters saw of each other.
-struct order_at_rest : rl::test_suite<order_at_rest, 2> {
-  std::unique_ptr<order> line;
-
-  void before() {
-    line = std::make_unique<order>(20);
-    line->set(3, 5);
-    line->set(19, 6);
-  }
-  void thread(unsigned t) {
-    if (t == 0) {
-      line->clear(3);
-      line->set(3, 7);
-    } else {
-      line->clear(19);
-    }
-  }
-  void after() {
-    RL_ASSERT(line->first() == 3);
-    line.reset();
-  }
-};
-
-/// One comes in, with a later stamp, while the first of its brothers leaves and another is used
-/// again: sinking meets climbing.
-struct order_meets : rl::test_suite<order_meets, 3> {
-  std::unique_ptr<order> line;
-
-  void before() {
-    line = std::make_unique<order>(20);
-    line->set(3, 1);
-    line->set(4, 2);
-    line->set(19, 9);
-  }
-  void thread(unsigned t) {
-    if (t == 0)
-      line->clear(3);
-    else if (t == 1)
-      line->set(5, 6);
-    else
-      line->set(4, 7);
-  }
-  void after() {
-    RL_ASSERT(line->first() == 5);
-    line->clear(5);
-    RL_ASSERT(line->first() == 4);
-    line.reset();
   }
 };
 
@@ -392,6 +343,8 @@ int main(int argc, char** argv) {
   bool ok = simulate<credits_and_bits>("credits and bits", count);
   ok = simulate<order_at_rest>("order at rest", count) && ok;
   ok = simulate<order_meets>("order: in meets out", count) && ok;
+  ok = simulate<order_at_random<2, 4>>("order: two at random", count) && ok;
+  ok = simulate<order_at_random<3, 2>>("order: three at random", count) && ok;
   ok = simulate<stays>("a member that stays", count) && ok;
   ok = simulate<settles>("an empty word settled", count) && ok;
   ok = simulate<waits_for_end>("waits for an end", count) && ok;
@@ -403,6 +356,7 @@ int main(int argc, char** argv) {
        ok;
   ok = finds<order_at_rest>("  an entry that only looks", "order: sinks by a look", count) && ok;
   ok = finds<order_meets>("  and here", "order: sinks by a look", count) && ok;
+  ok = finds<order_at_random<3, 2>>("  and at random", "order: sinks by a look", count) && ok;
   ok = finds<credits_and_bits>("  credits before bits", "credits before bits", count) && ok;
   ok = finds<settles>("  a settler that only reads", "set: settler only reads", count) && ok;
   ok = finds<rings>("  a doorbell that orders nothing", "counts change relaxed", count) && ok;
