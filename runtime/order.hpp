@@ -21,18 +21,18 @@
 //                else by now, helps: climbs from that leaf, refreshing every node; again.
 //
 // Why no node is above the minimum of its children once no call is under way. Take a node n, one
-// child c, and the last time that c became earlier, to the value v, by thread V. (What c became
-// after that is later, and so no concern of n's.) V went on to n with a read-modify-write W that
-// left n at v or earlier: sinking does so, and so does refreshing, whose second look equals what it
-// wrote. What else has written n after W? All writes of n are read-modify-writes. One that sinks
-// makes n earlier. One that refreshes acquires what W released, c's value v or a later one, before
-// it reads the children *again*, and it ends only when what it wrote equals that. So n is at c's
-// value or earlier whatever came last. This is why the CAS is done even when it changes nothing
-// (two updaters of one node meet in it; without it the one that refreshes could read the old child
-// and the one that sinks the old node, as nothing here is sequentially consistent), and why the
-// children are read twice: an entry may leave and come back with the same stamp, so that a node
-// returns to a value that a slow thread has read before; its CAS then succeeds with a minimum of
-// long ago, and only the second look repairs that.
+// child c, and the last time that c became earlier, to the value v, by thread V. What c became
+// after that is later, and so no concern of n's. V went on to n with a read-modify-write W. If it
+// sank, W left n at v or earlier; if it refreshed, at what its second look found in c, v or what c
+// became after that, or earlier. What else has written n after W? All writes of n are
+// read-modify-writes. One that sinks makes n earlier. One that refreshes acquires what W released,
+// c's value v or a later one, before it reads the children *again*, and it ends only when what it
+// wrote equals that. So n is at c's last value or earlier whatever came last. This is why the CAS
+// is done even when it changes nothing (two updaters of one node meet in it; without it the one
+// that refreshes could read the old child and the one that sinks the old node, as nothing here is
+// sequentially consistent), and why the children are read twice: an entry may leave and come back
+// with the same stamp, so that a node returns to a value that a slow thread has read before; its
+// CAS then succeeds with a minimum of long ago, and only the second look repairs that.
 //
 // A node may be *below* that minimum: it names a place that its entry has left meanwhile, because
 // the thread that moved the entry saw the node before it came to name it. That takes two calls that

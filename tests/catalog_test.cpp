@@ -349,6 +349,17 @@ TEST(Catalog, ResumableHitIsTheLongestReadyBoundary) {
   EXPECT_EQ(f.records->resumable_hit(keys, 4), 3U);
 }
 
+TEST(Catalog, ResumableHitOfEveryLengthReadsNoOtherKeys) {
+  fixture f(9);
+  f.store(3);
+  for (std::uint32_t length = 0; length <= 20; ++length) {
+    std::vector<checkpoint_key> keys;  // no longer than the hit: what is read beyond is not there
+    for (std::uint32_t k = 1; k <= length; ++k) keys.push_back(key(k));
+    keys.shrink_to_fit();
+    EXPECT_EQ(f.records->resumable_hit(keys, length), length < 3 ? 0U : 3U) << length;
+  }
+}
+
 TEST(Catalog, AfterCloseNothingBeginsAndWhatIsInFlightEnds) {
   fixture f(6);
   f.store(1);

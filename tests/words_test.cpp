@@ -1,6 +1,8 @@
 // Words whose fields are bit-fields: each field lies where masks and sums expect it.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "runtime/index_words.hpp"
 #include "runtime/op_table.hpp"
 #include "runtime/record.hpp"
@@ -58,6 +60,18 @@ TEST(Words, OfTheIndexKeepTheEdgeInTheBitsOfItsMask) {
   EXPECT_EQ((edge{0, 0, 0x7fff, false}.pack()), at(32, 0x7fff));
   EXPECT_EQ((edge{0, 0, 0, true}.pack()), at(47, 1));
   EXPECT_EQ((edge{edge::no_id, 0xff, edge::life_mask, true}.pack()), edge::mask);
+}
+
+TEST(Words, AnEdgeDiffersByItsPrintOrBecauseItNamesNobody) {
+  EXPECT_TRUE(edge{}.last);  // else who follows it would look for a node
+  constexpr std::array<std::uint8_t, 4> prints{0, 1, 0x80, 0xff};
+  for (const std::uint32_t id : {0U, 1U, edge::no_id - 1, +edge::no_id})
+    for (const std::uint8_t print : prints)
+      for (const std::uint8_t wanted : prints)
+        for (const bool last : {false, true}) {
+          const edge to = edge::to(id, print, edge::life_mask, last);
+          EXPECT_EQ(to.differs(wanted), to.ends() || print != wanted) << id << ' ' << +print;
+        }
 }
 
 }  // namespace

@@ -319,6 +319,7 @@ template <class Test>
 bool simulate(const char* name, unsigned long count) {
   rl::test_params p;
   p.iteration_count = count;
+  p.execution_depth_limit = 20000;  // a refresh of sixteen children is long, not a livelock
   p.search_type = rl::random_scheduler_type;
   // Not into memory: relacy prints while it has taken the allocator over.
   std::ostream nowhere(nullptr);
