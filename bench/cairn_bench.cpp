@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "bench/harness/huge_pages.hpp"
 #include "bench/harness/table.hpp"
 #include "bench/suites.hpp"
 
@@ -44,6 +45,7 @@ int main(int argc, char** argv) {
     run_catalog_cycles(static_cast<std::uint32_t>(cycles[0]), cycles[1]);
     return 0;
   }
+  malloc_with_huge_pages(argv);
   how.how = small ? effort::small : quick ? effort::quick : effort::full;
   how.program = argv[0];
   for (const std::string& each : names)

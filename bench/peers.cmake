@@ -19,6 +19,7 @@ add_executable(
   harness/callgrind.cpp
   harness/contest.cpp
   harness/hollow_device.cpp
+  harness/huge_pages.cpp
   harness/keys.cpp
   harness/single.cpp
   harness/table.cpp

@@ -1,12 +1,14 @@
 // The peer of the whole library: checkpoints in a map behind one mutex, each copied by the calling
 // thread. The least that keeps checkpoints at all: no pool shared with live KV, no failures, no
 // ranks. Its memory is taken at the beginning, images of one piece each, the least recently used
-// goes first: the map's order, as splice keeps it, costs less than cairn's.
+// goes first: the map's order, as splice keeps it, costs less than cairn's. It is in huge pages,
+// as cairn's units are (harness/huge_pages.hpp).
 #pragma once
 
 #include <cairn/types.hpp>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -22,7 +24,7 @@ class locked_store {
  public:
   locked_store(const rank_memory& memory, std::uint64_t image_bytes, std::uint32_t images)
       : segments_(memory.segments), image_bytes_(image_bytes), bytes_(image_bytes * images) {
-    where_.reserve(images);
+    where_.reserve(images + 1);
     std::memset(bytes_.data(), 1, bytes_.size());  // resident, as cairn's units are
     for (std::uint32_t i = 0; i < images; ++i) free_.push_back(i);
   }
@@ -35,15 +37,17 @@ class locked_store {
   }
   bool store(const checkpoint_key& key, slot_id slot) {
     const std::lock_guard lock(mutex_);
-    if (where_.contains(key)) return false;
+    const auto [at, is_new] = where_.try_emplace(key);
+    if (!is_new) return false;
     if (free_.empty()) {
-      free_.push_back(order_.back().image);
       where_.erase(order_.back().key);
-      order_.pop_back();
+      order_.splice(order_.begin(), order_, std::prev(order_.end()));
+      order_.front().key = key;
+    } else {
+      order_.push_front({key, free_.back()});
+      free_.pop_back();
     }
-    order_.push_front({key, free_.back()});
-    free_.pop_back();
-    where_[key] = order_.begin();
+    at->second = order_.begin();
     std::byte* to = image(order_.front().image);
     for (const strided& each : segments_) {
       std::memcpy(to, each.base + each.stride * static_cast<std::int64_t>(slot), each.bytes);

@@ -3,6 +3,7 @@
 // cairn notes them in its units; who releases what is not his is refused there, too.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cairn/unit_pool.hpp>
 #include <cstdint>
@@ -89,26 +90,30 @@ class queue_pool {
   std::vector<std::unique_ptr<tokens>> tokens_;
 };
 
-/// A mutex and a vector of free units, the last freed first.
+/// A mutex and a vector of free units, the last freed first. Only the vector is touched under the
+/// mutex: owners are noted and checked outside, as with the queue, though two threads that release
+/// the same units at once may then both find them theirs.
 class vector_pool {
  public:
   explicit vector_pool(std::uint32_t units) : owners_(units) {
+    free_.reserve(units);
     for (unit_id id = units; id > 0; --id) free_.push_back(id - 1);
   }
   bool reserve(std::uint32_t, std::span<unit_id> out, owner_id owner) {
-    const std::lock_guard lock(mutex_);
-    if (free_.size() < out.size()) return false;
-    for (unit_id& id : out) {
-      id = free_.back();
-      free_.pop_back();
+    {
+      const std::lock_guard lock(mutex_);
+      if (free_.size() < out.size()) return false;
+      const auto first = free_.end() - static_cast<std::ptrdiff_t>(out.size());
+      std::copy(first, free_.end(), out.begin());
+      free_.erase(first, free_.end());
     }
     owners_.take(out, owner);
     return true;
   }
   bool release(std::uint32_t, std::span<const unit_id> ids, owner_id owner) {
-    const std::lock_guard lock(mutex_);
     if (!owners_.give(ids, owner)) return false;
-    free_.insert(free_.end(), ids.rbegin(), ids.rend());
+    const std::lock_guard lock(mutex_);
+    free_.insert(free_.end(), ids.begin(), ids.end());
     return true;
   }
 
