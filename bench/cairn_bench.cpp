@@ -1,7 +1,9 @@
 // cairn_bench: cairn beside its peers, in one process. Prints a table with a verdict for each bar.
-// Exit status 0: measured (whether bars are met stands in the table); 2: a wrong option.
+// Exit status 0: measured (whether bars are met stands in the table); 1: some figure is missing or
+// none; 2: a wrong option.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 
@@ -20,6 +22,14 @@ const std::vector<std::pair<std::string, suite>>& suites() {
       {"replay", measure_replay},   {"copy", measure_copy},
   };
   return all;
+}
+
+/// Whether the suite found what it was to find: figures, of cairn and of whom it is compared with.
+bool has_figures(const row& of) {
+  const auto sound = [](const std::optional<double>& value) {
+    return value && std::isfinite(*value) && *value >= 0;
+  };
+  return sound(of.cairn) && sound(of.peer_value) && (!of.bar || sound(of.ratio));
 }
 
 }  // namespace
@@ -65,15 +75,32 @@ int main(int argc, char** argv) {
     }
   }
   std::vector<row> rows;
+  bool complete = true;
   write_heading(std::cout);
   for (const auto& [name, run] : suites()) {
     if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
     const std::size_t before = rows.size();
     run(how, rows);
-    for (std::size_t i = before; i < rows.size(); ++i) write_line(std::cout, rows[i]);
+    if (rows.size() == before) {
+      std::cerr << "cairn_bench: suite " << name << " found nothing\n";
+      complete = false;
+    }
+    for (std::size_t i = before; i < rows.size(); ++i) {
+      write_line(std::cout, rows[i]);
+      if (has_figures(rows[i])) continue;
+      std::cerr << "cairn_bench: " << name << ", " << rows[i].what << ": no figure\n";
+      complete = false;
+    }
     std::cout.flush();
   }
   write_verdicts(std::cout, rows);
-  if (json.is_open()) write_json(json, rows);
-  return 0;
+  if (json.is_open()) {
+    write_json(json, rows);
+    json.close();
+    if (!json) {
+      std::cerr << "cairn_bench: cannot write " << json_path << '\n';
+      complete = false;
+    }
+  }
+  return complete ? 0 : 1;
 }

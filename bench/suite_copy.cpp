@@ -256,9 +256,9 @@ void measure_copy(const suite_options& how, std::vector<row>& into) {
   const entry all[] = {
       {replay::find_geometry("dsv4_flash"), {1.5, 1.3, below_64_kib}},
       {replay::find_geometry("gdn_36"), {1.4, 1.3, below_64_kib}},
-      {replay::find_geometry("replay"), {}},
-      {replay::find_geometry("ragged"), {}},
-      {replay::find_geometry("tiny"), {}},
+      {replay::find_geometry("replay"), {{}, {}, below_64_kib}},
+      {replay::find_geometry("ragged"), {{}, {}, below_64_kib}},
+      {replay::find_geometry("tiny"), {{}, {}, below_64_kib}},
       {spans_of(8 << 10), {1.4, 1.3, below_64_kib}},
       {spans_of(16 << 10), {1.4, 1.3, below_64_kib}},
       {spans_of(32 << 10), {1.4, 1.3, below_64_kib}},

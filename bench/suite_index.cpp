@@ -145,12 +145,12 @@ void compare(const std::vector<standing>& s, const std::string& what, std::uint3
 }
 
 void measure_hits(const suite_options& how, maps& on, const std::string& what,
-                  const key_stream& keys, bars at, std::vector<row>& into) {
+                  const key_stream& keys, bars at, bool at_two, std::vector<row>& into) {
   for (const std::uint32_t threads : how.threads()) {
     auto all = on.all([&](const char* name, auto& map) { return hits(name, map, keys); });
     all.push_back(bare_pins(on.cairn, keys));
     const auto s = hold_contest(contest_options::of(how.how, threads), std::move(all));
-    compare(s, what, threads, s[0], at, threads != 2 || how.small(), into);
+    compare(s, what, threads, s[0], at, threads != 2 || at_two || how.small(), into);
     compare({s.begin(), s.begin() + 5}, what + ", bare pin", threads, s[5], at, false, into);
   }
 }
@@ -220,11 +220,12 @@ void measure_index(const suite_options& how, std::vector<row>& into) {
     const std::size_t stream = std::min<std::size_t>(std::size_t{keys} * 2, 1U << 20);
     const std::string size = ", " + thousands(keys) + " keys";
     measure_hits(how, on, "hit, uniform" + size, keys_of(draw(keys, stream, 0, 1)), {3, 2, 1.5},
-                 into);
+                 false, into);
     measure_hits(how, on, "hit, zipf 0.99" + size, keys_of(draw(keys, stream, 0.99, 2)),
-                 {3, 2, 1.5}, into);
+                 {3, 2, 1.5}, false, into);
     if (keys == sizes.front())
-      measure_hits(how, on, "hit, one hot key", key_stream(64, key_of(42)), {2, 0, 1.2}, into);
+      measure_hits(how, on, "hit, one hot key", key_stream(64, key_of(42)), {2, 0, 1.2}, true,
+                   into);
     measure_misses(how, on, "miss" + size, keys, into);
   }
   measure_pinned(how, into);

@@ -62,6 +62,16 @@ row times_faster(std::string suite, std::string what, double cairn, std::string 
   return r;
 }
 
+row at_most(std::string suite, std::string what, double cairn, std::string peer, double peer_value,
+            std::string unit, double most) {
+  row r =
+      made(std::move(suite), std::move(what), cairn, std::move(peer), peer_value, std::move(unit));
+  r.ratio = quotient(cairn, peer_value);
+  r.bar = most;
+  r.ok = r.ratio && *r.ratio <= most;
+  return r;
+}
+
 row less_is_better(std::string suite, std::string what, double cairn, std::string peer,
                    double peer_value, std::string unit, std::optional<double> most) {
   row r =

@@ -31,6 +31,9 @@ row more_is_better(std::string suite, std::string what, double cairn, std::strin
 /// A time: ratio is peer / cairn, how many times faster cairn is.
 row times_faster(std::string suite, std::string what, double cairn, std::string peer,
                  double peer_value, std::string unit, std::optional<double> bar = {});
+/// A value that is to stay small beside another: ratio is cairn / peer, and at most `most`.
+row at_most(std::string suite, std::string what, double cairn, std::string peer, double peer_value,
+            std::string unit, double most = 1);
 /// A value that should stay small: ratio is cairn / peer, and `bar` is the most that cairn's own
 /// value may be.
 row less_is_better(std::string suite, std::string what, double cairn, std::string peer,

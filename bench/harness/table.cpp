@@ -18,14 +18,14 @@ std::string verdict(const row& of) {
 
 void write_heading(std::ostream& to) {
   char line[256];
-  std::snprintf(line, sizeof line, "%-9s %-44s %3s %10s  %-26s %10s %-9s %7s %6s  %s\n", "suite",
+  std::snprintf(line, sizeof line, "%-9s %-54s %3s %10s  %-26s %10s %-9s %7s %6s  %s\n", "suite",
                 "case", "thr", "cairn", "against", "", "unit", "ratio", "bar", "met");
   to << line;
 }
 
 void write_line(std::ostream& to, const row& of) {
   char line[512];
-  std::snprintf(line, sizeof line, "%-9s %-44s %3u %10s  %-26s %10s %-9s %7s %6s  ",
+  std::snprintf(line, sizeof line, "%-9s %-54s %3u %10s  %-26s %10s %-9s %7s %6s  ",
                 of.suite.c_str(), of.what.c_str(), of.threads, text(of.cairn, "%.1f").c_str(),
                 of.peer.c_str(), text(of.peer_value, "%.1f").c_str(), of.unit.c_str(),
                 text(of.ratio, "%.2f").c_str(), text(of.bar, "%.2f").c_str());
