@@ -90,9 +90,8 @@ class queue_pool {
   std::vector<std::unique_ptr<tokens>> tokens_;
 };
 
-/// A mutex and a vector of free units, the last freed first. Only the vector is touched under the
-/// mutex: owners are noted and checked outside, as with the queue, though two threads that release
-/// the same units at once may then both find them theirs.
+/// A mutex and a vector of free units, the last freed first. Owners are noted and checked under the
+/// mutex too: of two threads that release the same units at once one must be refused.
 class vector_pool {
  public:
   explicit vector_pool(std::uint32_t units) : owners_(units) {
@@ -100,19 +99,17 @@ class vector_pool {
     for (unit_id id = units; id > 0; --id) free_.push_back(id - 1);
   }
   bool reserve(std::uint32_t, std::span<unit_id> out, owner_id owner) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (free_.size() < out.size()) return false;
-      const auto first = free_.end() - static_cast<std::ptrdiff_t>(out.size());
-      std::copy(first, free_.end(), out.begin());
-      free_.erase(first, free_.end());
-    }
+    const std::lock_guard lock(mutex_);
+    if (free_.size() < out.size()) return false;
+    const auto first = free_.end() - static_cast<std::ptrdiff_t>(out.size());
+    std::copy(first, free_.end(), out.begin());
+    free_.erase(first, free_.end());
     owners_.take(out, owner);
     return true;
   }
   bool release(std::uint32_t, std::span<const unit_id> ids, owner_id owner) {
-    if (!owners_.give(ids, owner)) return false;
     const std::lock_guard lock(mutex_);
+    if (!owners_.give(ids, owner)) return false;
     free_.insert(free_.end(), ids.begin(), ids.end());
     return true;
   }
