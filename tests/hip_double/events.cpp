@@ -93,7 +93,9 @@ hipError_t hipEventQuery(hipEvent_t which) {
       in->invalid.store(true);
       return hipErrorCapturedEvent;
     }
-    return latest->state.get() == recording::fired ? hipSuccess : hipErrorNotReady;
+    if (latest->state.get() != recording::fired) return hipErrorNotReady;
+    // The kernel before it may have lost the device since this call began.
+    return lost_code(latest->on->device);
   });
 }
 
