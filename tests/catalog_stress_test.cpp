@@ -209,6 +209,8 @@ class player {
 TEST(CatalogStress, TheLedgerClosesAndNoHolderSeesAnothersBytes) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(seed);
+  std::uint64_t stores = 0;
+  std::uint64_t restores = 0;
   for (int round = 0; round < 4; ++round) {
     world w;
     const test::yields yielding;
@@ -217,8 +219,8 @@ TEST(CatalogStress, TheLedgerClosesAndNoHolderSeesAnothersBytes) {
       p.play(test_steps(20000));
     });
     EXPECT_EQ(w.wrong.load(), 0U);
-    EXPECT_GT(w.stores.load(), 100U);
-    EXPECT_GT(w.restores.load(), 100U);
+    stores += w.stores.load();
+    restores += w.restores.load();
     const catalog_counts c = w.records->counts();
     const pool_counts p = w.pool->counts();
     EXPECT_EQ(c.copying + c.evicting + c.ops + c.pins, 0U);
@@ -231,6 +233,9 @@ TEST(CatalogStress, TheLedgerClosesAndNoHolderSeesAnothersBytes) {
     std::vector<unit_id> all(unit_count);
     EXPECT_TRUE(w.records->allocate(all).ok());
   }
+  // Of all rounds together: how many there are in one depends on who runs when.
+  EXPECT_GT(stores, 100U);
+  EXPECT_GT(restores, 100U);
 }
 
 TEST(CatalogStress, OfManyStoresOfOneKeyExactlyOneBegins) {
