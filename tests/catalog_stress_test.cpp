@@ -209,18 +209,16 @@ class player {
 TEST(CatalogStress, TheLedgerClosesAndNoHolderSeesAnothersBytes) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(seed);
-  std::uint64_t stores = 0;
-  std::uint64_t restores = 0;
   for (int round = 0; round < 4; ++round) {
     world w;
     const test::yields yielding;
     test::together(4, [&w, seed, round](std::uint32_t t) {
       player p(w, seed * 1000 + static_cast<std::uint64_t>(round) * 10 + t);
-      p.play(test_steps(20000));
+      p.play(test_steps(60000));  // a sanitizer's share of them has the restores below, too
     });
     EXPECT_EQ(w.wrong.load(), 0U);
-    stores += w.stores.load();
-    restores += w.restores.load();
+    EXPECT_GT(w.stores.load(), 100U);
+    EXPECT_GT(w.restores.load(), 100U);
     const catalog_counts c = w.records->counts();
     const pool_counts p = w.pool->counts();
     EXPECT_EQ(c.copying + c.evicting + c.ops + c.pins, 0U);
@@ -233,9 +231,6 @@ TEST(CatalogStress, TheLedgerClosesAndNoHolderSeesAnothersBytes) {
     std::vector<unit_id> all(unit_count);
     EXPECT_TRUE(w.records->allocate(all).ok());
   }
-  // Of all rounds together: how many there are in one depends on who runs when.
-  EXPECT_GT(stores, 100U);
-  EXPECT_GT(restores, 100U);
 }
 
 TEST(CatalogStress, OfManyStoresOfOneKeyExactlyOneBegins) {
