@@ -24,6 +24,7 @@
 #if defined(__GNUC__) && !defined(__clang__)
 // GCC's own headers leave a masked instruction's old value undefined on purpose, and warn of it.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 #include <immintrin.h>
 #endif
@@ -46,33 +47,19 @@ std::uint64_t sum_plain(const std::byte* from, std::size_t bytes, std::uint64_t 
   return sum + word_sum(word, image_offset + at);
 }
 
-/// Sums a piece, and copies it while it is still in the nearest cache.
-std::uint64_t copy_and_sum_one(const placed_tile& tile) {
-  constexpr std::size_t piece = 4096;
-  std::uint64_t sum = 0;
-  for (std::size_t at = 0; at < tile.bytes; at += piece) {
-    const std::size_t n = std::min(piece, tile.bytes - at);
-    sum += sum_plain(tile.from + at, n, tile.image_offset + at);
-    std::memcpy(tile.to + at, tile.from + at, n);
-  }
-  return sum;
-}
-
-template <bool Summing>
-std::uint64_t copy_one(const placed_tile& tile) {
-  if (Summing) return copy_and_sum_one(tile);
-  std::memcpy(tile.to, tile.from, tile.bytes);
-  return 0;
-}
-
 void copy_plain(std::span<const placed_tile> tiles) {
-  for (const placed_tile& each : tiles) copy_one<false>(each);
+  for (const placed_tile& each : tiles) std::memcpy(each.to, each.from, each.bytes);
 }
 
-std::uint64_t copy_and_sum_plain(std::span<const placed_tile> tiles) {
-  std::uint64_t sum = 0;
-  for (const placed_tile& each : tiles) sum += copy_one<true>(each);
-  return sum;
+/// Sums a piece, and copies it while it is still in the nearest cache.
+void copy_and_sum_plain(std::span<const placed_tile> tiles) {
+  constexpr std::size_t piece = 4096;
+  for (const placed_tile& each : tiles)
+    for (std::size_t at = 0; at < each.bytes; at += piece) {
+      const std::size_t n = std::min(piece, each.bytes - at);
+      *each.sum += sum_plain(each.from + at, n, each.image_offset + at);
+      std::memcpy(each.to + at, each.from + at, n);
+    }
 }
 
 #if defined(CAIRN_STREAMING_COPIES)
@@ -90,9 +77,10 @@ std::size_t head_bytes(const std::byte* to) noexcept {
 // set alone.
 namespace avx512 {
 
-#define CAIRN_TARGET __attribute__((target("avx512f")))
+#define CAIRN_TARGET __attribute__((target("avx512f,avx512bw,bmi2")))
 using reg = __m512i;
 constexpr std::size_t reg_bytes = 64;
+constexpr std::size_t summing_lanes = 8;
 
 CAIRN_TARGET inline reg zero() {
   return _mm512_setzero_si512();
@@ -114,6 +102,29 @@ CAIRN_TARGET inline reg sums_of(reg words, reg keys) {
   const reg x = _mm512_xor_si512(words, keys);
   return _mm512_add_epi64(_mm512_mul_epu32(x, _mm512_srli_epi64(x, 32)), x);
 }
+CAIRN_TARGET inline std::uint64_t total(reg words) {
+  return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(words));
+}
+CAIRN_TARGET inline void store(std::byte* to, reg r) {
+  _mm512_storeu_si512(to, r);
+}
+/// Sets a bit for each of `count` places.
+CAIRN_TARGET inline std::uint64_t first(std::size_t count) {
+  return _bzhi_u64(~std::uint64_t{0}, count);
+}
+/// Less than a register, the rest of which is zero. Masked accesses touch no byte behind the end,
+/// and need no branch on how many there are: ends are of all lengths, such a branch goes wrong
+/// every other time.
+CAIRN_TARGET inline reg load_part(const std::byte* from, std::size_t bytes) {
+  return _mm512_maskz_loadu_epi8(first(bytes), from);
+}
+CAIRN_TARGET inline void store_part(std::byte* to, reg r, std::size_t bytes) {
+  _mm512_mask_storeu_epi8(to, first(bytes), r);
+}
+/// The words that begin within `bytes`; zero for the others.
+CAIRN_TARGET inline reg first_words(reg words, std::size_t bytes) {
+  return _mm512_maskz_mov_epi64(static_cast<__mmask8>(first((bytes + 7) / 8)), words);
+}
 
 #include "kernels/stream_tile.inc"
 #undef CAIRN_TARGET
@@ -125,6 +136,7 @@ namespace avx2 {
 #define CAIRN_TARGET __attribute__((target("avx2")))
 using reg = __m256i;
 constexpr std::size_t reg_bytes = 32;
+constexpr std::size_t summing_lanes = 4;  // more take more registers than there are
 
 CAIRN_TARGET inline reg zero() {
   return _mm256_setzero_si256();
@@ -145,6 +157,26 @@ CAIRN_TARGET inline reg sums_of(reg words, reg keys) {
   const reg x = _mm256_xor_si256(words, keys);
   return _mm256_add_epi64(_mm256_mul_epu32(x, _mm256_srli_epi64(x, 32)), x);
 }
+CAIRN_TARGET inline std::uint64_t total(reg words) {
+  const __m128i both =
+      _mm_add_epi64(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  return static_cast<std::uint64_t>(_mm_extract_epi64(both, 0) + _mm_extract_epi64(both, 1));
+}
+CAIRN_TARGET inline void store(std::byte* to, reg r) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), r);
+}
+CAIRN_TARGET inline reg load_part(const std::byte* from, std::size_t bytes) {
+  std::byte filled[reg_bytes] = {};
+  std::memcpy(filled, from, bytes);
+  return load(filled);
+}
+CAIRN_TARGET inline void store_part(std::byte* to, reg r, std::size_t bytes) {
+  std::memcpy(to, &r, bytes);
+}
+CAIRN_TARGET inline reg first_words(reg words, std::size_t bytes) {
+  const reg begins = _mm256_set_epi64x(24, 16, 8, 0);
+  return _mm256_and_si256(words, _mm256_cmpgt_epi64(all(bytes), begins));
+}
 
 #include "kernels/stream_tile.inc"
 #undef CAIRN_TARGET
@@ -162,7 +194,8 @@ variants find_variants() noexcept {
   variants found;
 #if defined(CAIRN_STREAMING_COPIES)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("bmi2"))
     found.list[found.count++] = {"avx512", avx512::copy, avx512::copy_and_sum};
   if (__builtin_cpu_supports("avx2"))
     found.list[found.count++] = {"avx2", avx2::copy, avx2::copy_and_sum};

@@ -14,18 +14,17 @@ struct placed_tile {
   const std::byte* from;
   std::size_t bytes;
   std::uint64_t image_offset;  ///< of the first byte, in the image
+  std::uint64_t* sum;          ///< of its image, or null where nothing is summed
 };
 
-/// Copies tiles. What it wrote is visible to other threads only after `settle` in the same thread.
+/// Copies tiles, in any order. What it wrote is visible to other threads only after `settle` in the
+/// same thread.
 using tiles_copy = void (*)(std::span<const placed_tile> tiles);
-
-/// The same, and returns what the tiles add to their image's checksum (kernels/checksum.hpp).
-using summing_tiles_copy = std::uint64_t (*)(std::span<const placed_tile> tiles);
 
 struct tiles_copy_variant {
   const char* name;
   tiles_copy copy;
-  summing_tiles_copy copy_and_sum;
+  tiles_copy copy_and_sum;  ///< and adds each tile's share (kernels/checksum.hpp) to its `sum`
 };
 
 /// The variants that this CPU can run, the best first; never empty. Under a sanitizer only

@@ -31,6 +31,10 @@ std::int64_t now_ns() noexcept {
       .count();
 }
 
+/// Tiles whose addresses are found at a time: of one image or of several, so that the kernel has
+/// others to fetch while it ends one.
+constexpr std::size_t placed_max = 64;
+
 /// One batch while it runs.
 struct job {
   const host_batch& batch;
@@ -48,25 +52,40 @@ struct job {
     return (total + batch.plan->claim_tiles() - 1) / batch.plan->claim_tiles();
   }
 
-  /// Copies tiles [first, last) of the batch, image after image.
+  /// Copies tiles [first, last) of the batch.
   void copy(std::size_t first, std::size_t last) const noexcept {
-    const std::size_t per_image = batch.plan->tiles();
-    std::size_t image = first / per_image;
-    std::size_t tile = first % per_image;
+    const host_plan& plan = *batch.plan;
+    std::array<kernels::placed_tile, placed_max> placed;
+    std::array<std::uint64_t, placed_max> added;  // to the sums of the images that are met here
     while (first < last) {
-      const std::size_t count = std::min(last - first, per_image - tile);
+      const std::size_t count = std::min(last - first, placed.size());
+      const std::span tiles(placed.data(), count);
+      const std::size_t image = first / plan.tiles();
+      const std::size_t images =
+          plan.place(batch.kind, batch.tasks.subspan(image), first % plan.tiles(), tiles,
+                     sums == nullptr ? nullptr : added.data());
       if (sums == nullptr) {
-        batch.plan->copy(batch.kind, batch.tasks[image], tile, count);
+        plan.tile_copy().copy(tiles);
       } else {
-        // Relaxed: (3) and the event that is recorded behind the batch publish the sums.
-        std::atomic_ref(sums[image])
-            .fetch_add(batch.plan->copy_and_sum(batch.kind, batch.tasks[image], tile, count),
-                       std::memory_order_relaxed);
+        std::fill_n(added.begin(), images, 0);
+        plan.tile_copy().copy_and_sum(tiles);
+        for (std::size_t i = 0; i < images; ++i) add(image + i, added[i], first, count);
       }
       first += count;
-      tile = 0;
-      ++image;
     }
+  }
+
+  /// Adds what tiles [first, first + count) make to the image's sum.
+  void add(std::size_t image, std::uint64_t sum, std::size_t first,
+           std::size_t count) const noexcept {
+    const std::size_t begin = image * batch.plan->tiles();
+    // Relaxed: (3) and the event that is recorded behind the batch publish the sums. Nobody else
+    // adds to an image that lies wholly among these tiles.
+    std::atomic_ref of(sums[image]);
+    if (first <= begin && begin + batch.plan->tiles() <= first + count)
+      of.store(sum, std::memory_order_relaxed);
+    else
+      of.fetch_add(sum, std::memory_order_relaxed);
   }
 
   /// Takes part until no tile is left to claim.
@@ -123,32 +142,23 @@ bool host_plan::in_range(const copy_task& task) const noexcept {
                      [this](unit_id unit) { return unit < units_; });
 }
 
-template <class Copy>
-void host_plan::place(copy_kind kind, const copy_task& task, std::size_t first, std::size_t count,
-                      Copy&& copy) const noexcept {
-  std::array<kernels::placed_tile, 64> placed;
-  for (const std::size_t last = first + count; first < last;) {
-    std::size_t n = 0;
-    for (; n < placed.size() && first < last; ++n, ++first) {
-      const copy_span& tile = tiles_[first];
-      const kernels::tile_ends ends =
-          kernels::locate(tile, kind, regions_.data(), segments_.data(), task.slot, task.units);
-      placed[n] = {ends.to, ends.from, static_cast<std::size_t>(tile.bytes), tile.image_offset};
+std::size_t host_plan::place(copy_kind kind, std::span<const copy_task> tasks, std::size_t first,
+                             std::span<kernels::placed_tile> into,
+                             std::uint64_t* sums) const noexcept {
+  std::size_t image = 0;
+  for (kernels::placed_tile& placed : into) {
+    if (first == tiles_.size()) {
+      first = 0;
+      ++image;
     }
-    copy(std::span<const kernels::placed_tile>(placed.data(), n));
+    const copy_span& tile = tiles_[first++];
+    const copy_task& task = tasks[image];
+    const kernels::tile_ends ends =
+        kernels::locate(tile, kind, regions_.data(), segments_.data(), task.slot, task.units);
+    placed = {ends.to, ends.from, static_cast<std::size_t>(tile.bytes), tile.image_offset,
+              sums == nullptr ? nullptr : sums + image};
   }
-}
-
-void host_plan::copy(copy_kind kind, const copy_task& task, std::size_t first,
-                     std::size_t count) const noexcept {
-  place(kind, task, first, count, tile_copy_.copy);
-}
-
-std::uint64_t host_plan::copy_and_sum(copy_kind kind, const copy_task& task, std::size_t first,
-                                      std::size_t count) const noexcept {
-  std::uint64_t sum = 0;
-  place(kind, task, first, count, [&](auto tiles) { sum += tile_copy_.copy_and_sum(tiles); });
-  return sum;
+  return image + 1;
 }
 
 std::uint32_t helper_budget::take(std::uint32_t most) noexcept {

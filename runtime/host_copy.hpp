@@ -33,19 +33,15 @@ class host_plan final : public device_plan {
   [[nodiscard]] std::size_t claim_tiles() const noexcept { return claim_tiles_; }
   /// False when the task names a slot or a unit that this rank does not have.
   [[nodiscard]] bool in_range(const copy_task& task) const noexcept;
-  /// Copies tiles [first, first + count) of one image.
-  void copy(copy_kind kind, const copy_task& task, std::size_t first,
-            std::size_t count) const noexcept;
-  /// The same; returns what they add to the image's checksum.
-  [[nodiscard]] std::uint64_t copy_and_sum(copy_kind kind, const copy_task& task, std::size_t first,
-                                           std::size_t count) const noexcept;
+  /// Finds the addresses of `into.size()` tiles, at least one, from tile `first` of the first task
+  /// on; where `sums` is not null, each tile adds to the one of its task. Returns how many tasks
+  /// they are of.
+  std::size_t place(copy_kind kind, std::span<const copy_task> tasks, std::size_t first,
+                    std::span<kernels::placed_tile> into, std::uint64_t* sums) const noexcept;
+  /// Copies what was placed.
+  [[nodiscard]] const kernels::tiles_copy_variant& tile_copy() const noexcept { return tile_copy_; }
 
  private:
-  /// Gives `copy` the tiles with their addresses, some at a time.
-  template <class Copy>
-  void place(copy_kind kind, const copy_task& task, std::size_t first, std::size_t count,
-             Copy&& copy) const noexcept;
-
   const void* owner_;
   std::vector<copy_span> tiles_;
   std::vector<strided> regions_;

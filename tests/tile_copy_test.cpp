@@ -1,10 +1,12 @@
 // Tile copies of every kind: exact bytes and the right share of the checksum at every alignment and
 // length, and what the checksum notices.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <new>
 #include <vector>
 
 #include "kernels/checksum.hpp"
@@ -57,17 +59,19 @@ class HostCopy : public testing::TestWithParam<kernels::tiles_copy_variant> {
  protected:
   static std::uint64_t copy_only(std::byte* to, const std::byte* from, std::size_t bytes,
                                  std::uint64_t offset) {
-    const kernels::placed_tile tile{to, from, bytes, offset};
+    const kernels::placed_tile tile{to, from, bytes, offset, nullptr};
     GetParam().copy({&tile, 1});
     kernels::settle();
     return sum_by_definition(from, bytes, offset);
   }
   static std::uint64_t copy_and_sum(std::byte* to, const std::byte* from, std::size_t bytes,
                                     std::uint64_t offset) {
-    const kernels::placed_tile tile{to, from, bytes, offset};
-    const std::uint64_t sum = GetParam().copy_and_sum({&tile, 1});
+    constexpr std::uint64_t before = 0xfedcba9876543210;  // sums are added to what is there
+    std::uint64_t sum = before;
+    const kernels::placed_tile tile{to, from, bytes, offset, &sum};
+    GetParam().copy_and_sum({&tile, 1});
     kernels::settle();
-    return sum;
+    return sum - before;
   }
 };
 
@@ -93,8 +97,8 @@ TEST_P(HostCopy, IsExactForLongTilesAtEveryMisalignment) {
   }
 }
 
-// Tiles that are copied beside each other begin and end at different steps, and there are fewer
-// and more of them than are copied at a time.
+// Tiles that are copied beside each other begin and end at different steps, there are fewer and
+// more of them than are copied at a time, and they belong to several images.
 TEST_P(HostCopy, IsExactForTilesBesideEachOther) {
   constexpr std::size_t lengths[] = {2'048,  1'023, 16'384, 4'097, 1'152, 8'448, 3,
                                      65'536, 1'024, 12'345, 0,     5'555, 9'001};
@@ -114,23 +118,69 @@ TEST_P(HostCopy, IsExactForTilesBesideEachOther) {
       std::vector<std::byte> target(source.size(), std::byte{0xEE});
       std::vector<std::byte> summed = target;
       std::vector<std::byte> expected = target;
-      std::uint64_t sum = 0;
+      std::vector<std::uint64_t> sums(count / 3 + 1, shift);
+      std::vector<std::uint64_t> expected_sums = sums;
       std::vector<kernels::placed_tile> tiles;
       std::vector<kernels::placed_tile> summed_tiles;
       for (std::size_t i = 0; i < count; ++i) {
         // From elsewhere, so that source and destination are skewed against each other.
         const std::byte* from = source.data() + at[count - 1 - i] % (end - bytes[i]);
         std::copy_n(from, bytes[i], expected.data() + at[i]);
-        tiles.push_back({target.data() + at[i], from, bytes[i], at[i] * 8});
-        summed_tiles.push_back({summed.data() + at[i], from, bytes[i], at[i] * 8});
-        sum += sum_by_definition(from, bytes[i], at[i] * 8);
+        tiles.push_back({target.data() + at[i], from, bytes[i], at[i] * 8, nullptr});
+        summed_tiles.push_back({summed.data() + at[i], from, bytes[i], at[i] * 8, &sums[i / 3]});
+        expected_sums[i / 3] += sum_by_definition(from, bytes[i], at[i] * 8);
       }
       GetParam().copy(tiles);
-      EXPECT_EQ(GetParam().copy_and_sum(summed_tiles), sum) << count << " tiles, shift " << shift;
+      GetParam().copy_and_sum(summed_tiles);
+      EXPECT_EQ(sums, expected_sums) << count << " tiles, shift " << shift;
       kernels::settle();
       ASSERT_TRUE(target == expected) << count << " tiles, shift " << shift;
       ASSERT_TRUE(summed == expected) << count << " tiles, shift " << shift;
     }
+}
+
+/// A page between two that cannot be touched.
+class lone_page {
+ public:
+  lone_page() {
+    void* const mapped = mmap(nullptr, 3 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    all_ = static_cast<std::byte*>(mapped);
+    if (mprotect(all_ + bytes, bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+  }
+  ~lone_page() { munmap(all_, 3 * bytes); }
+  lone_page(const lone_page&) = delete;
+  lone_page& operator=(const lone_page&) = delete;
+  [[nodiscard]] std::byte* begin() const { return all_ + bytes; }
+  [[nodiscard]] std::byte* end() const { return all_ + 2 * bytes; }
+
+  static constexpr std::size_t bytes = 4096;
+
+ private:
+  std::byte* all_;
+};
+
+// A read behind the end of memory would kill the process, one behind the end of a tile could race
+// with another's write.
+TEST_P(HostCopy, TouchesNoPageBesideTheTile) {
+  const lone_page source;
+  const lone_page target;
+  for (std::size_t i = 0; i < lone_page::bytes; ++i)
+    source.begin()[i] = static_cast<std::byte>(i * 7 + i / 256 + 1);
+  for (std::size_t bytes = 1; bytes <= lone_page::bytes; bytes += bytes < 300 ? 1 : 149) {
+    const std::byte* const from[] = {source.begin(), source.end() - bytes};
+    std::byte* const to[] = {target.begin(), target.end() - bytes};
+    for (int i = 0; i < 4; ++i) {
+      std::fill_n(target.begin(), lone_page::bytes, std::byte{0xEE});
+      copy_only(to[i / 2], from[i % 2], bytes, 24);
+      ASSERT_EQ(std::memcmp(to[i / 2], from[i % 2], bytes), 0) << bytes << " bytes, ends " << i;
+      std::fill_n(target.begin(), lone_page::bytes, std::byte{0xEE});
+      ASSERT_EQ(copy_and_sum(to[i / 2], from[i % 2], bytes, 24),
+                sum_by_definition(from[i % 2], bytes, 24))
+          << bytes << " bytes, ends " << i;
+      ASSERT_EQ(std::memcmp(to[i / 2], from[i % 2], bytes), 0) << bytes << " bytes, ends " << i;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, HostCopy,
