@@ -97,6 +97,10 @@ struct catalog::state {
   template <class Wanted>
   std::uint32_t peek_key(const checkpoint_key& key, Wanted&& wanted,
                          detail::record_word& found) const noexcept;
+  /// Its second half, when the bucket's head does not say that there is none.
+  template <class Wanted>
+  std::uint32_t peek_bucket(const checkpoint_key& key, Wanted wanted,
+                            detail::record_word& found) const noexcept;
   /// One pin or restore on record `id` if it is of `key` and `wanted`.
   template <class Wanted>
   bool try_pin(std::uint32_t id, const checkpoint_key& key, std::uint64_t one, Wanted&& wanted,
@@ -205,9 +209,8 @@ template <class Wanted>
   // The pin holds from here on if the state is one that only an unpinned record leaves for
   // reuse; then the key cannot change under us, and one comparison settles it.
   // A field that is full takes no more (restores given up for lost keep theirs for ever).
-  const bool full = before.pins >= detail::record_word::max_count ||
-                    before.restores >= detail::record_word::max_count;
-  if (!full && wanted(before) && (r.has(key) || sync::mutated("pin without its key"))) return true;
+  if (!before.full() && wanted(before) && (r.has(key) || sync::mutated("pin without its key")))
+    return true;
   if (!sync::mutated("wrong pin kept")) self->undo_pin(id, one);
   return false;
 }
@@ -222,13 +225,19 @@ template <class Wanted>
   const detail::record_word after = detail::record_word::of(bits - one);
   assert(one == detail::record_word::one_pin ? before.pins > 0 : before.restores > 0);
   if (one != detail::record_word::one_pin) moved(before, after);  // a bare pin moves nothing
-  if (after.unpinned() && (after.state == detail::record_state::evicting || after.parked))
-    last_unpinned(id, after);
+  if (!after.in_order() && after.unpinned()) last_unpinned(id, after);
 }
 
 template <class Wanted>
-std::uint32_t catalog::state::peek_key(const checkpoint_key& key, Wanted&& wanted,
-                                       detail::record_word& found) const noexcept {
+[[gnu::always_inline]] inline std::uint32_t catalog::state::peek_key(
+    const checkpoint_key& key, Wanted&& wanted, detail::record_word& found) const noexcept {
+  if (by_key.lacks(detail::hash_of(key))) return none;
+  return peek_bucket(key, wanted, found);
+}
+
+template <class Wanted>
+[[gnu::noinline]] std::uint32_t catalog::state::peek_bucket(
+    const checkpoint_key& key, Wanted wanted, detail::record_word& found) const noexcept {
   return by_key.find(key, [&](std::uint32_t id) {
     const detail::record& r = records[id];
     // (1) acquire: pairs with (4); this tenant's key is visible.

@@ -1,7 +1,10 @@
-// Words whose fields are bit-fields: each field lies where masks and sums expect it.
+// Words whose fields are bit-fields: each field lies where masks and sums expect it. And the hash.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "runtime/index_words.hpp"
 #include "runtime/op_table.hpp"
@@ -9,10 +12,13 @@
 
 namespace {
 
+using cairn::checkpoint_key;
 using cairn::status;
 using cairn::detail::edge;
+using cairn::detail::hash_of;
 using cairn::detail::op_phase;
 using cairn::detail::op_word;
+using cairn::detail::print_of;
 using cairn::detail::record_state;
 using cairn::detail::record_word;
 
@@ -38,6 +44,48 @@ TEST(Words, OfARecordCountPinsAndRestoresBySums) {
   EXPECT_EQ(bits([](record_word& w) { w.parked = true; }), at(35, 1));
   EXPECT_EQ(bits([](record_word& w) { w.generation = record_word::generation_mask; }),
             at(36, record_word::generation_mask));
+}
+
+TEST(Words, OfARecordAreFullBeyondTheCountsThatAreMeant) {
+  const auto full = [](std::uint32_t pins, std::uint32_t restores) {
+    record_word w;
+    w.pins = pins & 0xffff;
+    w.restores = restores & 0xffff;
+    return w.full();
+  };
+  constexpr std::uint32_t most = record_word::max_count;
+  EXPECT_FALSE(full(most, most));
+  EXPECT_TRUE(full(most + 1, 0));
+  EXPECT_TRUE(full(0, most + 1));
+  EXPECT_TRUE(full(0xffff, 0xffff));
+}
+
+TEST(Words, OfSmallNumbersTheHashSpreadsInEitherHalf) {
+  constexpr std::uint64_t count = 1 << 16;
+  const auto spread = [](auto key_of, const char* name) {
+    // As the index and the homes take it: the low half times the number of places.
+    std::vector<bool> taken(2 * count);
+    std::array<std::uint32_t, 256> prints{};
+    std::uint64_t places = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t hash = hash_of(key_of(i));
+      const std::uint64_t place = (hash & 0xffff'ffff) * taken.size() >> 32;
+      if (!taken[place]) ++places;
+      taken[place] = true;
+      ++prints[print_of(hash)];
+    }
+    EXPECT_GT(places, count * 3 / 4) << name;  // of random ones 79 %
+    const auto [least, most] = std::minmax_element(prints.begin(), prints.end());
+    EXPECT_GT(*least, count / 256 / 2) << name;
+    EXPECT_LT(*most, count / 256 * 2) << name;
+  };
+  spread([](std::uint64_t i) { return checkpoint_key{i, 0}; }, "hi");
+  spread([](std::uint64_t i) { return checkpoint_key{0, i}; }, "lo");
+  spread([](std::uint64_t i) { return checkpoint_key{i, i}; }, "both");
+  spread([](std::uint64_t i) { return checkpoint_key{i / 256, i % 256}; }, "pairs");
+  spread([](std::uint64_t i) { return checkpoint_key{i << 48, 7}; }, "hi, upper bits");
+  spread([](std::uint64_t i) { return checkpoint_key{7, i << 48}; }, "lo, upper bits");
+  spread([](std::uint64_t i) { return checkpoint_key{7, i << 24}; }, "lo, middle bits");
 }
 
 TEST(Words, OfAnOpHaveThePhaseLowestAndTheGenerationInTheUpperHalf) {
