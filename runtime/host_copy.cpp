@@ -16,8 +16,6 @@
 #include <atomic>
 #include <utility>
 
-#include "kernels/scatter_gather.hpp"
-
 namespace cairn::detail {
 namespace {
 
@@ -55,37 +53,42 @@ struct job {
   /// Copies tiles [first, last) of the batch.
   void copy(std::size_t first, std::size_t last) const noexcept {
     const host_plan& plan = *batch.plan;
+    const std::size_t per_image = plan.tiles();
     std::array<kernels::placed_tile, placed_max> placed;
-    std::array<std::uint64_t, placed_max> added;  // to the sums of the images that are met here
-    while (first < last) {
-      const std::size_t count = std::min(last - first, placed.size());
-      const std::span tiles(placed.data(), count);
-      const std::size_t image = first / plan.tiles();
-      const std::size_t images =
-          plan.place(batch.kind, batch.tasks.subspan(image), first % plan.tiles(), tiles,
-                     sums == nullptr ? nullptr : added.data());
-      if (sums == nullptr) {
-        plan.tile_copy().copy(tiles);
-      } else {
-        std::fill_n(added.begin(), images, 0);
-        plan.tile_copy().copy_and_sum(tiles);
-        for (std::size_t i = 0; i < images; ++i) add(image + i, added[i], first, count);
+    // What these tiles add to the image amid which they begin, and to that amid which they end.
+    // Nobody else adds to an image that lies wholly among them.
+    std::uint64_t at_begin = 0;
+    std::uint64_t at_end = 0;
+    const auto sum_of = [&](std::size_t image) noexcept -> std::uint64_t* {
+      if (sums == nullptr) return nullptr;
+      if (image * per_image < first) return &at_begin;
+      return (image + 1) * per_image > last ? &at_end : &sums[image];
+    };
+    std::size_t image = first / per_image;
+    std::size_t tile = first % per_image;
+    std::uint64_t* sum = sum_of(image);
+    for (std::size_t next = first; next < last;) {
+      std::size_t count = 0;
+      for (; count < placed.size() && next < last; ++count, ++next) {
+        placed[count] = plan.place(batch.kind, batch.tasks[image], tile, sum);
+        if (++tile < per_image) continue;
+        tile = 0;
+        sum = sum_of(++image);
       }
-      first += count;
+      const std::span tiles(placed.data(), count);
+      if (sums == nullptr)
+        plan.tile_copy().copy(tiles);
+      else
+        plan.tile_copy().copy_and_sum(tiles);
     }
+    if (sums == nullptr) return;
+    if (first % per_image != 0) add(first / per_image, at_begin);
+    if (last % per_image != 0) add(last / per_image, at_end);
   }
 
-  /// Adds what tiles [first, first + count) make to the image's sum.
-  void add(std::size_t image, std::uint64_t sum, std::size_t first,
-           std::size_t count) const noexcept {
-    const std::size_t begin = image * batch.plan->tiles();
-    // Relaxed: (3) and the event that is recorded behind the batch publish the sums. Nobody else
-    // adds to an image that lies wholly among these tiles.
-    std::atomic_ref of(sums[image]);
-    if (first <= begin && begin + batch.plan->tiles() <= first + count)
-      of.store(sum, std::memory_order_relaxed);
-    else
-      of.fetch_add(sum, std::memory_order_relaxed);
+  void add(std::size_t image, std::uint64_t sum) const noexcept {
+    // Relaxed: (3) and the event that is recorded behind the batch publish the sums.
+    std::atomic_ref(sums[image]).fetch_add(sum, std::memory_order_relaxed);
   }
 
   /// Takes part until no tile is left to claim.
@@ -140,25 +143,6 @@ bool host_plan::in_range(const copy_task& task) const noexcept {
   if (task.slot >= slots_ || task.units == nullptr) return false;
   return std::all_of(task.units, task.units + units_per_image_,
                      [this](unit_id unit) { return unit < units_; });
-}
-
-std::size_t host_plan::place(copy_kind kind, std::span<const copy_task> tasks, std::size_t first,
-                             std::span<kernels::placed_tile> into,
-                             std::uint64_t* sums) const noexcept {
-  std::size_t image = 0;
-  for (kernels::placed_tile& placed : into) {
-    if (first == tiles_.size()) {
-      first = 0;
-      ++image;
-    }
-    const copy_span& tile = tiles_[first++];
-    const copy_task& task = tasks[image];
-    const kernels::tile_ends ends =
-        kernels::locate(tile, kind, regions_.data(), segments_.data(), task.slot, task.units);
-    placed = {ends.to, ends.from, static_cast<std::size_t>(tile.bytes), tile.image_offset,
-              sums == nullptr ? nullptr : sums + image};
-  }
-  return image + 1;
 }
 
 std::uint32_t helper_budget::take(std::uint32_t most) noexcept {

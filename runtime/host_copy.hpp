@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/scatter_gather.hpp"
 #include "kernels/scatter_gather_host.hpp"
 #include "runtime/copy_plan.hpp"
 #include "runtime/sync.hpp"
@@ -33,11 +34,14 @@ class host_plan final : public device_plan {
   [[nodiscard]] std::size_t claim_tiles() const noexcept { return claim_tiles_; }
   /// False when the task names a slot or a unit that this rank does not have.
   [[nodiscard]] bool in_range(const copy_task& task) const noexcept;
-  /// Finds the addresses of `into.size()` tiles, at least one, from tile `first` of the first task
-  /// on; where `sums` is not null, each tile adds to the one of its task. Returns how many tasks
-  /// they are of.
-  std::size_t place(copy_kind kind, std::span<const copy_task> tasks, std::size_t first,
-                    std::span<kernels::placed_tile> into, std::uint64_t* sums) const noexcept;
+  /// Tile `tile` of one image with its addresses. `sum`: what it adds to, or null.
+  [[nodiscard]] kernels::placed_tile place(copy_kind kind, const copy_task& task, std::size_t tile,
+                                           std::uint64_t* sum) const noexcept {
+    const copy_span& at = tiles_[tile];
+    const kernels::tile_ends ends =
+        kernels::locate(at, kind, regions_.data(), segments_.data(), task.slot, task.units);
+    return {ends.to, ends.from, static_cast<std::size_t>(at.bytes), at.image_offset, sum};
+  }
   /// Copies what was placed.
   [[nodiscard]] const kernels::tiles_copy_variant& tile_copy() const noexcept { return tile_copy_; }
 
