@@ -24,7 +24,6 @@
 #if defined(__GNUC__) && !defined(__clang__)
 // GCC's own headers leave a masked instruction's old value undefined on purpose, and warn of it.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 #include <immintrin.h>
 #endif
@@ -102,9 +101,6 @@ CAIRN_TARGET inline reg sums_of(reg words, reg keys) {
   const reg x = _mm512_xor_si512(words, keys);
   return _mm512_add_epi64(_mm512_mul_epu32(x, _mm512_srli_epi64(x, 32)), x);
 }
-CAIRN_TARGET inline std::uint64_t total(reg words) {
-  return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(words));
-}
 CAIRN_TARGET inline void store(std::byte* to, reg r) {
   _mm512_storeu_si512(to, r);
 }
@@ -156,11 +152,6 @@ CAIRN_TARGET inline reg all(std::uint64_t value) {
 CAIRN_TARGET inline reg sums_of(reg words, reg keys) {
   const reg x = _mm256_xor_si256(words, keys);
   return _mm256_add_epi64(_mm256_mul_epu32(x, _mm256_srli_epi64(x, 32)), x);
-}
-CAIRN_TARGET inline std::uint64_t total(reg words) {
-  const __m128i both =
-      _mm_add_epi64(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-  return static_cast<std::uint64_t>(_mm_extract_epi64(both, 0) + _mm_extract_epi64(both, 1));
 }
 CAIRN_TARGET inline void store(std::byte* to, reg r) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), r);

@@ -14,7 +14,7 @@ struct placed_tile {
   const std::byte* from;
   std::size_t bytes;
   std::uint64_t image_offset;  ///< of the first byte, in the image
-  std::uint64_t* sum;          ///< of its image, or null where nothing is summed
+  std::uint64_t* sum;          ///< of its image; read by copy_and_sum alone
 };
 
 /// Copies tiles, in any order. What it wrote is visible to other threads only after `settle` in the

@@ -109,8 +109,8 @@ struct catalog::state {
   void unpin(std::uint32_t id, std::uint64_t one) noexcept;
   /// The same for a pin that turned out to be of something else.
   void undo_pin(std::uint32_t id, std::uint64_t one) noexcept;
-  /// The rare part of unpin: the record, left without pins with word `after`, waits to be reclaimed
-  /// or is parked.
+  /// The rare part of unpin: the record is left without pins, with word `after`, and is not simply
+  /// READY. Reclaims it if it waits for that, unparks it if it is parked; else does nothing.
   void last_unpinned(std::uint32_t id, detail::record_word after) noexcept;
   /// The RMW by which a record enters or leaves the count of evictable ones says so here.
   void moved(detail::record_word before, detail::record_word after) noexcept {
