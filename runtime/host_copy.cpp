@@ -54,6 +54,8 @@ struct job {
   void copy(std::size_t first, std::size_t last) const noexcept {
     const host_plan& plan = *batch.plan;
     const std::size_t per_image = plan.tiles();
+    const kernels::tiles_copy copy_tiles =
+        sums == nullptr ? plan.tile_copy().copy : plan.tile_copy().copy_and_sum;
     std::array<kernels::placed_tile, placed_max> placed;
     // What these tiles add to the image amid which they begin, and to that amid which they end.
     // Nobody else adds to an image that lies wholly among them.
@@ -75,11 +77,7 @@ struct job {
         tile = 0;
         sum = sum_of(++image);
       }
-      const std::span tiles(placed.data(), count);
-      if (sums == nullptr)
-        plan.tile_copy().copy(tiles);
-      else
-        plan.tile_copy().copy_and_sum(tiles);
+      copy_tiles({placed.data(), count});
     }
     if (sums == nullptr) return;
     if (first % per_image != 0) add(first / per_image, at_begin);

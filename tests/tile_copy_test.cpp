@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <span>
 #include <vector>
 
 #include "kernels/checksum.hpp"
@@ -29,6 +30,12 @@ std::uint64_t sum_by_definition(const std::byte* tile, std::size_t bytes, std::u
   return sum;
 }
 
+/// Bytes that differ from their neighbours, and from those 256 bytes on.
+void write_pattern(std::span<std::byte> into) {
+  for (std::size_t i = 0; i < into.size(); ++i)
+    into[i] = static_cast<std::byte>(i * 7 + i / 256 + 1);
+}
+
 /// Copies between two places with the given offsets from a 64-byte boundary; everything around the
 /// target must stay as it was. `copy` returns the checksum.
 template <class Copy>
@@ -39,7 +46,7 @@ void expect_exact(Copy&& copy, std::size_t from_at, std::size_t to_at, std::size
   const std::size_t size = 2 * guard + 64 + bytes;
   static std::vector<std::byte> source, target, expected;
   source.resize(size);
-  for (std::size_t i = 0; i < size; ++i) source[i] = static_cast<std::byte>(i * 7 + i / 256 + 1);
+  write_pattern(source);
   target.assign(size, std::byte{0xEE});
   expected = target;
   const auto origin = [](std::vector<std::byte>& v) {
@@ -113,8 +120,7 @@ TEST_P(HostCopy, IsExactForTilesBesideEachOther) {
         end = at.back() + bytes.back() + 1 + i % 3;
       }
       std::vector<std::byte> source(end + 64);
-      for (std::size_t i = 0; i < source.size(); ++i)
-        source[i] = static_cast<std::byte>(i * 7 + i / 256 + 1);
+      write_pattern(source);
       std::vector<std::byte> target(source.size(), std::byte{0xEE});
       std::vector<std::byte> summed = target;
       std::vector<std::byte> expected = target;
@@ -165,8 +171,7 @@ class lone_page {
 TEST_P(HostCopy, TouchesNoPageBesideTheTile) {
   const lone_page source;
   const lone_page target;
-  for (std::size_t i = 0; i < lone_page::bytes; ++i)
-    source.begin()[i] = static_cast<std::byte>(i * 7 + i / 256 + 1);
+  write_pattern({source.begin(), source.end()});
   for (std::size_t bytes = 1; bytes <= lone_page::bytes; bytes += bytes < 300 ? 1 : 149) {
     const std::byte* const from[] = {source.begin(), source.end() - bytes};
     std::byte* const to[] = {target.begin(), target.end() - bytes};
