@@ -4,7 +4,7 @@
 // Keys are drawn uniformly from so many that a tenth, or half, of the requests misses, whatever the
 // policy. A hit counts as use on both sides: a whole restore for cairn (begun and finished), Lookup
 // and Release for RocksDB; a miss is a whole store, or an Insert. Both have the same capacity, in
-// entries.
+// entries. Each thread serves a slot of its own, as in an engine.
 #include <algorithm>
 #include <cmath>
 #include <list>
@@ -24,16 +24,16 @@ constexpr double bar = 1.8;
 struct cairn_cache {
   catalog_records on;
   explicit cairn_cache(std::uint32_t entries) : on(entries) {}
-  bool use(const checkpoint_key& key) {
-    if (on.restore(key)) return true;
-    (void)on.store(key);
+  bool use(const checkpoint_key& key, std::uint32_t thread) {
+    if (on.restore(key, thread)) return true;
+    (void)on.store(key, thread);
     return false;
   }
 };
 
 struct rocksdb_cache {
   rocksdb_map on;
-  bool use(const checkpoint_key& key) {
+  bool use(const checkpoint_key& key, std::uint32_t) {
     rocksdb_map::held held;
     std::uint32_t id = 0;
     if (on.pin(key, held, id)) {
@@ -49,7 +49,7 @@ struct rocksdb_cache {
 class lru_list {
  public:
   explicit lru_list(std::size_t entries) : entries_(entries) {}
-  bool use(const checkpoint_key& key) {
+  bool use(const checkpoint_key& key, std::uint32_t) {
     if (const auto at = where_.find(key); at != where_.end()) {
       order_.splice(order_.begin(), order_, at->second);
       return true;
@@ -72,12 +72,12 @@ class lru_list {
 template <class Cache>
 contender requests(const char* name, std::shared_ptr<Cache> on, std::uint64_t keys,
                    std::uint32_t threads) {
-  for (std::uint64_t i = 0; i < keys; ++i) (void)on->use(key_of(i));  // fills it
+  for (std::uint64_t i = 0; i < keys; ++i) (void)on->use(key_of(i), 0);  // fills it
   auto randoms = std::make_shared<std::vector<random_bits>>();
   for (std::uint32_t t = 0; t < threads; ++t) randoms->emplace_back(t + 17);
   return {name, [on, randoms, keys](std::uint32_t thread, std::uint64_t ops) {
             random_bits mine = (*randoms)[thread];
-            for (std::uint64_t i = 0; i < ops; ++i) (void)on->use(key_of(mine.below(keys)));
+            for (std::uint64_t i = 0; i < ops; ++i) (void)on->use(key_of(mine.below(keys)), thread);
             (*randoms)[thread] = mine;
           }};
 }
@@ -85,7 +85,7 @@ contender requests(const char* name, std::shared_ptr<Cache> on, std::uint64_t ke
 template <class Cache>
 double hits_percent(Cache& on, const std::vector<std::uint32_t>& numbers) {
   std::size_t hits = 0;
-  for (const std::uint32_t each : numbers) hits += on.use(key_of(each)) ? 1U : 0U;
+  for (const std::uint32_t each : numbers) hits += on.use(key_of(each), 0) ? 1U : 0U;
   return 100.0 * static_cast<double>(hits) / static_cast<double>(numbers.size());
 }
 

@@ -78,13 +78,21 @@ void bitmap::settle(std::uint32_t level, std::uint32_t w) noexcept {
   settlers_.fetch_sub_release(settler_leaves);  // (7) release: what was raised, to (9)
 }
 
-std::uint32_t bitmap::first_below(std::uint32_t begin, std::uint64_t seen,
-                                  bool& empty) const noexcept {
+std::uint32_t bitmap::first_below(std::uint32_t begin, std::uint64_t seen) const noexcept {
+  const word* words = level_[0].get() + begin;
   std::uint32_t passed = 0;
-  for (;; seen &= seen - 1) {
+  do {
+    const std::uint32_t w = lowest(seen);
+    if (words[w].load_acquire() != 0) return begin + w;  // (8)
+    seen &= seen - 1;
+  } while (seen != 0 && ++passed <= passes_max);
+  return none;
+}
+
+void bitmap::settle_below(std::uint32_t begin, std::uint64_t seen) noexcept {
+  for (std::uint32_t passed = 0; seen != 0 && passed <= passes_max; ++passed, seen &= seen - 1) {
     const std::uint32_t w = begin + lowest(seen);
-    empty = level_[0][w].load_acquire() == 0;  // (8)
-    if (!empty || ++passed > passes_max || (seen & (seen - 1)) == 0) return w;
+    if (level_[0][w].load_acquire() == 0) settle(0, w);  // (8)
   }
 }
 
@@ -102,13 +110,14 @@ std::uint32_t bitmap::descend() noexcept {
         w = w * bits + lowest(seen);
         seen = level_[level - 1][w].load_acquire();  // (8)
       }
-      bool empty = seen == 0;
-      if (!empty && level == 1) {
-        w = first_below(w * bits, seen, empty);
-        level = 0;
+      if (seen != 0 && level == 0) return w;
+      if (seen != 0) {
+        const std::uint32_t found = first_below(w * bits, seen);
+        if (found != none) return found;
+        settle_below(w * bits, seen);
+      } else {
+        settle(level, w);
       }
-      if (!empty) return w;
-      settle(level, w);
     }
   }
   return none;

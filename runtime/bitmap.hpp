@@ -9,8 +9,10 @@
 //                and sets it where it reads as clear.
 //   take         clears the bit, no more. A word that runs empty keeps its summary bit: more often
 //                than not somebody puts a member back before anyone comes by.
-//   take_lowest  descends along the lowest set bits. It passes over a few empty words that lie side
-//                by side; the next one, or the last where nothing else is left, it *settles*:
+//   take_lowest  descends along the lowest set bits. It passes over some empty words that lie side
+//                by side, as many as the takers of a moment may leave behind: to clear bits that
+//                are soon set again would let these threads take the summary from each other.
+//                Where there are more, or nothing else is left, it *settles* each of them:
 //                clears the summary bit, looks at the word again, and if it is not empty after all,
 //                raises the bit again at all levels above; else goes on upwards while the summary
 //                word is empty too. An empty word can only cost a visit.
@@ -58,6 +60,8 @@ namespace cairn::detail {
 class bitmap {
  public:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
+  /// Empty words that a way down passes over before it settles them.
+  static constexpr std::uint32_t passes_max = 16;
   /// Empty; members are below `capacity`.
   explicit bitmap(std::uint32_t capacity);
   /// Adds `i`; a member stays one. Publishes the caller's earlier writes to the taker.
@@ -95,14 +99,13 @@ class bitmap {
     return static_cast<std::uint32_t>(std::countr_zero(w));
   }
 
-  /// Empty words of level 0 that a way down passes over before it settles one.
-  static constexpr std::uint32_t passes_max = 4;
-
   /// The lowest word of level 0 that is not empty, by way of the summary; none.
   std::uint32_t descend() noexcept;
   /// The first word that is not empty below a summary word that reads `seen`, whose first word
-  /// below is `begin`; else the one to settle, and `empty`.
-  std::uint32_t first_below(std::uint32_t begin, std::uint64_t seen, bool& empty) const noexcept;
+  /// below is `begin`; none, if it would have to pass over too many, or there is none.
+  std::uint32_t first_below(std::uint32_t begin, std::uint64_t seen) const noexcept;
+  /// Settles the empty ones of the words that first_below passed over.
+  void settle_below(std::uint32_t begin, std::uint64_t seen) noexcept;
   /// Takes the lowest bits of word `w` of level 0; none when it was or became empty.
   bit_run take_in(std::uint32_t w, std::uint32_t most) noexcept;
   /// Word `w` of `level` was seen empty: brings the levels above into line.

@@ -60,7 +60,7 @@ catalog::state::state(catalog_options opts, unit_source& source, std::uint32_t l
       unit_ids(std::make_unique<unit_id[]>(std::size_t{record_count} * per_image)),
       free_records(record_count),
       by_key(2 * live, node_of{records.get()}),  // a miss in forty reads a record
-      ops(opts.max_ops, opts.ranks, opts.staged),
+      ops(opts.max_ops, slots, opts.ranks, opts.staged),
       pins(opts.max_pins) {
   for (std::uint32_t i = 0; i < record_count; ++i) free_records.put(i);
   policy->bind(record_count);

@@ -64,7 +64,7 @@ result<copy_op> catalog::begin_store(const checkpoint_key& key, slot_id slot, pl
     return error(status::no_room, "not enough units for an image, even by evicting", 0, s.per_image,
                  s.pool.free_units());
 
-  const std::uint32_t entry = s.ops.take_entry();
+  const std::uint32_t entry = s.ops.take_entry(slot);
   if (entry == op_table::none) return error(status::limit, "max_ops operations are in flight");
   const std::uint32_t id = s.claim_record(key, hint);
   if (id == state::none) {
@@ -114,7 +114,7 @@ result<copy_op> catalog::begin_restore(const checkpoint_key& key, slot_id slot) 
       key, record_word::one_restore, [](record_word w) { return w.state == record_state::ready; },
       found);
   if (id == state::none) return error(status::not_found, "the key is not READY");
-  const std::uint32_t entry = s.ops.take_entry();
+  const std::uint32_t entry = s.ops.take_entry(slot);
   if (entry == op_table::none) {
     s.unpin(id, record_word::one_restore);
     return error(status::limit, "max_ops operations are in flight");

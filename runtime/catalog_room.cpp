@@ -227,7 +227,7 @@ result<admission> catalog::admit(std::span<const checkpoint_key> keys, std::uint
       give_up();
       return room.why();
     }
-    const std::uint32_t entry = length > 0 ? s.ops.take_entry() : 0;
+    const std::uint32_t entry = length > 0 ? s.ops.take_entry(slot) : 0;
     if (entry == op_table::none) {
       give_up();
       return error(status::limit, "max_ops operations are in flight");

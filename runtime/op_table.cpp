@@ -42,31 +42,10 @@ constexpr std::uint64_t pack(std::uint32_t high, std::uint32_t low) noexcept {
 
 }  // namespace
 
-op_table::op_table(std::uint32_t capacity, std::uint32_t ranks, bool staged)
-    : capacity_(capacity),
-      ranks_(ranks),
-      first_(staged ? op_phase::begun : op_phase::queued),
-      entries_(std::make_unique<entry[]>(capacity)),
-      free_(capacity) {}
-
-std::uint32_t op_table::take_entry() noexcept {
-  const std::uint32_t index = free_.take();
-  if (index == none) return none;
-  // Raised before the entry is begun, so that a walk up to it meets every open op.
-  std::uint32_t high = high_water_.load_relaxed();
-  while (high <= index && !high_water_.cas_acq_rel(high, index + 1)) {  // (12)
-  }
-  return index;
-}
-
-void op_table::give_entry(std::uint32_t index) noexcept {
-  free_.put(index);
-}
-
 op_id op_table::begin(std::uint32_t index, const op_facts& facts) noexcept {
   entry& e = entries_[index];
-  const op_word old = op_word::of(e.state.load_relaxed());  // ours alone while free
-  const op_id op{index, old.generation + (sync::mutated("op generation kept") ? 0U : 1U)};
+  const op_word claimed = op_word::of(e.state.load_relaxed());  // ours alone
+  const op_id op{index, claimed.generation};
   e.record.store_relaxed(pack(facts.record.index, facts.record.generation));
   e.slot_epoch.store_relaxed(pack(facts.slot, facts.epoch));
   e.kind.store_relaxed(static_cast<std::uint8_t>(facts.kind));
@@ -156,6 +135,19 @@ op_table::counted op_table::count(const completion& what, op_facts& facts, verdi
       if (e.owed.cas_release(owed_bits, o.bits())) break;  // (2)
     }
   }
+  // What most ops come to, in fewer steps: one rank, which has not reported yet, and a success.
+  if (ranks_ == 1 && what.code == status::ok && !what.unproven) {
+    op_word w;
+    do {
+      w = op_word::of(bits);
+      if (w.generation != what.op.generation || !w.open()) return counted::no;
+      w.code = status::ok;
+      w.reported = 1;
+      w.phase = op_phase::finishing;
+    } while (!e.state.cas_acq_rel(bits, w.bits()));  // (3)
+    over = {status::ok, false, false};
+    return counted::last;
+  }
   // (3) acq_rel: pairs with itself, (8), (9) and (10). The last rank acquires all that the others
   // did before they were counted. Only a cancel can have come before it. The first failure stays; a
   // timeout outranks the others.
@@ -210,13 +202,13 @@ void op_table::finish_phase(op_id op, status code, bool keep) noexcept {
   for (;;) {
     op_word w = op_word::of(bits);
     assert(w.generation == op.generation && w.phase == op_phase::finishing);
-    stays = w.observed || keep;
     awaited = w.awaited;
     w.awaited = false;
-    w.phase = stays ? op_phase::ended : op_phase::free;
+    w.phase = w.observed || keep ? op_phase::ended : op_phase::free;
     w.code = code;
     w.kept = keep;
     // (10): the record's new state happens before `ended` is seen.
+    stays = w.phase != op_phase::free;
     if (e.state.cas_acq_rel(bits, w.bits())) break;
   }
   if (awaited) {
@@ -343,10 +335,6 @@ op_facts op_table::facts_of(const entry& e) noexcept {
   facts.epoch = static_cast<std::uint32_t>(slot_epoch);
   facts.kind = static_cast<copy_kind>(e.kind.load_relaxed());
   return facts;
-}
-
-void op_table::release_entry(std::uint32_t index) noexcept {
-  free_.put(index);
 }
 
 }  // namespace cairn::detail

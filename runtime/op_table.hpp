@@ -5,8 +5,10 @@
 // how many ranks have reported}; `ranks` = {generation, mask of ranks that have reported}; `owed` =
 // {generation, closed, mask of ranks whose copy was given up and is not proven over}. Phases:
 //
-//   free -> queued        begin (the entry's taker)
-//   free -> begun -> queued   instead, in a staged table: begin, then submitted. A begun op cannot
+//   free -> claimed       take_entry, by the CAS that also begins a generation
+//   claimed -> queued     begin, by who claimed the entry; or -> free, give_entry
+//   claimed -> begun -> queued   instead, in a staged table: begin, then submitted. A begun op
+//   cannot
 //                         be cancelled, so its record and units stay while they are handed over
 //   begun|queued -> taken   the first rank that hands the op to its device; or that reports it
 //                         while others have not: who reports has had it, whether it called `take`
@@ -20,7 +22,17 @@
 //
 // Marks beside the phase: `observed`, by who holds a ticket for the op (observe, unobserve);
 // `awaited`, by a waiter, taken off by who ends the op; `kept`, by who ends it, taken off by who
-// releases what was kept. An entry that is free belongs to who takes it out of the free set.
+// releases what was kept.
+//
+// Which entry. A slot has one of its own, and whoever finds it free claims it: threads that serve
+// different slots share nothing, and a slot that is used again finds its line in the cache. If it
+// is taken, one comes from the stack of shared entries, which are three quarters of all, and goes
+// back there when it is free. When the stack is empty too, the own entries of other slots are
+// looked at. That none is free at all take_entry says if it found every own entry taken, then the
+// stack empty, then every own entry taken again and equal sums of their generations: a generation
+// only grows, and whoever claims an entry begins one, so each was taken from the first look at it
+// to the last, all of them when the stack was empty. The same calls in the same order take the same
+// entries.
 //
 // A completion takes three steps: its rank's bit in `ranks`, by a CAS that elects one of several
 // equal completions (with one rank, the CAS of `state` does that); if the copy was given up, the
@@ -36,14 +48,17 @@
 // comes before its completion has been counted finds no bit and counts for nothing.
 //
 // Orders. Numbers in the code; (1) to (7) are explained where they stand:
-//  (8) state, store release: pairs with (3), (9), (10). The facts, the empty masks.
+//  (8) state, store release: pairs with (3), (9), (10), (14). The facts, the empty masks.
 //  (9) state, load acquire: pairs with (8), (10) and (3).
-// (10) state, CAS acq_rel, every transition but (3): pairs with (8), (9), (10) and (3). Releases
+// (10) state, CAS acq_rel, every transition but (3) and (14): pairs with (3), (8), (9), (10), (14).
+// Releases
 //      what the caller did for the op: a submitter's reads of its units, a record's new state;
 //      acquires what those did who changed the phase before.
 // (11) owed, load acquire: pairs with (4). No rank left: their copies are over.
 // (12) high water, CAS acq_rel: pairs with (13). Raised before the entry is begun.
 // (13) high water, load acquire: pairs with (12).
+// (14) state, CAS acquire: pairs with (8), (10). Whoever read the last tenant's facts to end its op
+//      has done so before they are written anew.
 //
 // Who waits reads the bell, marks the state `awaited`, and sleeps unless the bell has changed; who
 // ends an op that is awaited changes the bell behind that, and wakes. Both marks are of one word: a
@@ -61,7 +76,7 @@
 
 namespace cairn::detail {
 
-enum class op_phase : std::uint8_t { free, begun, queued, taken, finishing, ended };
+enum class op_phase : std::uint8_t { free, begun, queued, taken, finishing, ended, claimed };
 
 /// Bit-fields, lowest bits first: what is tested stays in the register that the word was read into.
 struct alignas(std::uint64_t) op_word {
@@ -94,15 +109,17 @@ struct op_facts {
 
 class op_table {
  public:
-  static constexpr std::uint32_t none = index_stack::none;
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  op_table(std::uint32_t capacity, std::uint32_t ranks, bool staged = false);
+  /// Ops are of slots below `slots`. Precondition: neither is 0.
+  op_table(std::uint32_t capacity, std::uint32_t slots, std::uint32_t ranks, bool staged = false);
 
-  /// Takes an entry, or none when all are in use.
-  std::uint32_t take_entry() noexcept;
+  /// Takes an entry for an op of `slot`, or none when all were in use at some moment of the call.
+  /// Lock-free; O(capacity) when more than three quarters are in use.
+  std::uint32_t take_entry(slot_id slot) noexcept;
   /// Returns an entry that was taken and not begun.
   void give_entry(std::uint32_t index) noexcept;
-  /// free -> queued, or begun in a staged table.
+  /// claimed -> queued, or begun in a staged table.
   op_id begin(std::uint32_t index, const op_facts& facts) noexcept;
 
   /// begun -> queued, unless a rank was faster.
@@ -162,14 +179,22 @@ class op_table {
   static op_facts facts_of(const entry& e) noexcept;
   static status judge(op_id op, op_word w) noexcept;
   void finish_phase(op_id op, status code, bool keep) noexcept;
+  /// free -> claimed; false: the entry is taken, of generation `generation`.
+  bool claim(std::uint32_t index, std::uint32_t& generation) noexcept;
+  /// Claims one of the own entries, or none, and then the sum of their generations.
+  std::uint32_t claim_any(std::uint64_t& sum) noexcept;
+  /// An entry of nobody, claimed; none when all are taken.
+  std::uint32_t claim_entry(slot_id slot) noexcept;
+  /// The entry has become free.
   void release_entry(std::uint32_t index) noexcept;
 
   std::uint32_t capacity_;
+  std::uint32_t own_;  ///< entries below are of slots, the others shared
   std::uint32_t ranks_;
   op_phase first_;
   std::unique_ptr<entry[]> entries_;
-  index_stack free_;
   sync::atomic<std::uint32_t> high_water_;
+  index_stack shared_;  ///< of index - own_
 };
 
 }  // namespace cairn::detail

@@ -37,6 +37,8 @@ class catalog_records {
  public:
   using held = catalog_internals::held;
 
+  static constexpr slot_id slots = 8;  ///< one for each thread of a suite
+
   /// `units`: of the pool, each room for one record. Images are of `per_image` units.
   explicit catalog_records(std::uint32_t units, std::uint32_t per_image = 1,
                            std::uint32_t max_pins = 1024) {
@@ -45,20 +47,20 @@ class catalog_records {
     pool_ = std::move(unit_pool::open(pool)).value();
     catalog_options options;
     options.shape = {1, per_image, per_image, "bench"};
-    options.slots = 1;
+    options.slots = slots;
     options.max_pins = max_pins;
     catalog_ = std::move(catalog::open(std::move(options), *pool_)).value();
   }
 
   /// A whole store: begun, and reported by the only rank. False: refused.
-  bool store(const checkpoint_key& key) {
-    auto op = catalog_->begin_store(key, 0);
+  bool store(const checkpoint_key& key, slot_id slot = 0) {
+    auto op = catalog_->begin_store(key, slot);
     if (!op) return false;
     finish(*op);
     return true;
   }
-  bool restore(const checkpoint_key& key) {
-    auto op = catalog_->begin_restore(key, 0);
+  bool restore(const checkpoint_key& key, slot_id slot = 0) {
+    auto op = catalog_->begin_restore(key, slot);
     if (!op) return false;
     finish(*op);
     return true;

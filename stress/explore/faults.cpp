@@ -12,6 +12,7 @@ constexpr const char* records = "runtime/catalog_records.cpp";
 constexpr const char* index = "runtime/index.hpp";
 constexpr const char* bitmap = "runtime/bitmap.cpp";
 constexpr const char* op_table = "runtime/op_table.cpp";
+constexpr const char* op_entries = "runtime/op_table_entries.cpp";
 constexpr const char* reservations = "runtime/unit_pool_reserve.cpp";
 constexpr const char* pool_state = "runtime/unit_pool_state.hpp";
 constexpr const char* batch = "runtime/copy_batch.hpp";
@@ -54,6 +55,13 @@ const fault list[] = {
     {"first rank ends the op", "rank-rank", nullptr, nullptr, coded},
     {"cancel of a taken op", "cancel-take", nullptr, nullptr, coded},
     {"end before the record", "wait-finish", nullptr, nullptr, coded},
+    {"op entry taken without comparing", "ops-entries", op_entries,
+     "if (state.cas_acquire(bits, mine.bits())) return true;", blind},
+    {"op entry taken relaxed", "ops-entries", op_entries,
+     "if (state.cas_acquire(bits, mine.bits())) return true;", relaxed},
+    {"op entry given back relaxed", "ops-room", op_entries, "state.store_release(free.bits());",
+     relaxed},
+    {"own entries looked at once", "ops-room", nullptr, nullptr, coded},
     {"end not rung", "wait-finish", op_table, "e.bell.fetch_add_release(1);", skipped},
     // ---- units ----
     {"credits before bits", "reserve-release-all", nullptr, nullptr, coded},

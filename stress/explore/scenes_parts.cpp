@@ -85,21 +85,23 @@ struct bitmap_crossing {
 };
 const bool bitmap_crossing_added = add_part<bitmap_crossing>("bitmap-crossing");
 
-/// A member that stays all the time is found by everybody who takes. As many empty words stand
-/// before it as a way down passes over: the next one that is empty is settled.
+/// A member that stays all the time is found by everybody who takes. So many empty words stand
+/// before it: none, and its own is settled when nothing is left below the summary's word; or as
+/// many as a way down passes over, and with the next one that is empty all are settled.
+template <std::uint32_t Before>
 struct bitmap_stays {
   static constexpr std::uint32_t threads = 3;
-  static constexpr std::uint32_t member = 4 * 64 + 6;
-  bitmap set{2048};
-  bool found = false;
+  static constexpr std::uint32_t member = Before * 64 + 6;
+  static constexpr std::uint32_t behind = Before == 0 ? 64 * 64 : member + 10 * 64;
+  bitmap set{behind + 64 * 64};
 
   bitmap_stays() {
-    for (std::uint32_t i = 0; i < 4; ++i) {
+    for (std::uint32_t i = 0; i < Before; ++i) {
       set.put(i * 64);
       require(set.take(i * 64), "a member was lost");
     }
     set.put(member);
-    set.put(700);
+    set.put(behind);
   }
   void run(std::uint32_t t) {
     if (t == 0) {
@@ -114,10 +116,12 @@ struct bitmap_stays {
     }
   }
   void judge() {
-    require(set.take_lowest() == member && set.take_lowest() == 700, "the set is not what it was");
+    require(set.take_lowest() == member && set.take_lowest() == behind,
+            "the set is not what it was");
   }
 };
-const bool bitmap_stays_added = add_part<bitmap_stays>("bitmap-stays");
+const bool bitmap_stays_added = add_part<bitmap_stays<0>>("bitmap-stays");
+const bool bitmap_passes_added = add_part<bitmap_stays<bitmap::passes_max>>("bitmap-passes");
 
 /// A word has run empty and nobody has settled it; two takers do, while a member comes.
 struct bitmap_empty {

@@ -43,7 +43,8 @@ class atomic {
     return value_($).compare_exchange_strong(expected, desired, rl::mo_acq_rel, rl::mo_acquire);
   }
   bool cas_acquire(T& expected, T desired) noexcept {
-    return value_($).compare_exchange_strong(expected, desired, rl::mo_acquire, rl::mo_acquire);
+    const auto how = mutated("entries taken relaxed") ? rl::mo_relaxed : rl::mo_acquire;
+    return value_($).compare_exchange_strong(expected, desired, how, how);
   }
 
   bool cas_release(T& expected, T desired) noexcept {

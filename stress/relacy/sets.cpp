@@ -34,6 +34,7 @@
 #include "runtime/doorbell.cpp"
 #include "runtime/index.hpp"
 #include "runtime/op_table.cpp"
+#include "runtime/op_table_entries.cpp"
 #include "runtime/order.cpp"
 
 namespace {
@@ -48,20 +49,23 @@ bool mutated(const char* name) noexcept {
 }
 }  // namespace cairn::sync
 
+#include "stress/relacy/op_tests.hpp"
 #include "stress/relacy/order_tests.hpp"
 
 namespace {
 
 using cairn::detail::bitmap;
 
-/// A credit is taken before a bit, and returned after it: whoever holds a credit finds a bit.
-struct credits_and_bits : rl::test_suite<credits_and_bits, 3> {
+/// A credit is taken before a bit, and returned after it: whoever holds a credit finds a bit. A set
+/// of so many has a summary, or none.
+template <std::uint32_t Capacity>
+struct credits_and_bits : rl::test_suite<credits_and_bits<Capacity>, 3> {
   std::unique_ptr<bitmap> set;
   std::unique_ptr<cairn::sync::atomic<std::uint32_t>> credits;
   rl::var<int> owner[2];
 
   void before() {
-    set = std::make_unique<bitmap>(2048);
+    set = std::make_unique<bitmap>(Capacity);
     credits = std::make_unique<cairn::sync::atomic<std::uint32_t>>(1U);
     set->put(100);
     owner[0]($) = owner[1]($) = 0;
@@ -140,41 +144,6 @@ struct settles : rl::test_suite<settles, 2> {
   void after() {
     RL_ASSERT(got || set->take_lowest() == 101);
     set.reset();
-  }
-};
-
-/// One ends an op, one waits for its end: it sees the end, or is woken.
-struct waits_for_end : rl::test_suite<waits_for_end, 2> {
-  std::unique_ptr<cairn::detail::op_table> ops;
-  cairn::op_id op;
-  rl::var<int> record;
-
-  void before() {
-    cairn::sync::sleepers = ::new cairn::sync::bedroom;
-    ops = std::make_unique<cairn::detail::op_table>(1U, 1U);
-    const std::uint32_t entry = ops->take_entry();
-    op = ops->begin(entry, {{0, 1}, 0, 0, cairn::copy_kind::store});
-    ops->observe(op);
-    record($) = 0;
-  }
-  void thread(unsigned t) {
-    if (t == 1) {
-      RL_ASSERT(ops->wait(op, cairn::deadline::max()) == cairn::status::ok);
-      RL_ASSERT(record($) == 1);
-      return;
-    }
-    cairn::completion done;
-    done.op = op;
-    done.code = cairn::status::ok;
-    cairn::detail::op_facts facts;
-    cairn::detail::op_table::verdict over;
-    RL_ASSERT(ops->count(done, facts, over) == cairn::detail::op_table::counted::last);
-    record($) = 1;
-    ops->end(op, over.code);
-  }
-  void after() {
-    ops.reset();
-    ::delete cairn::sync::sleepers;
   }
 };
 
@@ -341,7 +310,8 @@ bool finds(const char* name, const char* planted, unsigned long count) {
 
 int main(int argc, char** argv) {
   const unsigned long count = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20000;
-  bool ok = simulate<credits_and_bits>("credits and bits", count);
+  bool ok = simulate<credits_and_bits<2048>>("credits and bits", count);
+  ok = simulate<credits_and_bits<128>>("credits, no summary", count) && ok;
   ok = simulate<order_at_rest>("order at rest", count) && ok;
   ok = simulate<order_meets>("order: in meets out", count) && ok;
   ok = simulate<order_at_random<2, 4>>("order: two at random", count) && ok;
@@ -349,6 +319,7 @@ int main(int argc, char** argv) {
   ok = simulate<stays>("a member that stays", count) && ok;
   ok = simulate<settles>("an empty word settled", count) && ok;
   ok = simulate<waits_for_end>("waits for an end", count) && ok;
+  ok = simulate<entries>("entries of ops", count) && ok;
   ok = simulate<index_finds>("index: finds", count) && ok;
   ok = simulate<index_inserts>("index: insertions", count) && ok;
   ok = simulate<rings>("doorbell", count) && ok;
@@ -358,11 +329,12 @@ int main(int argc, char** argv) {
   ok = finds<order_at_rest>("  an entry that only looks", "order: sinks by a look", count) && ok;
   ok = finds<order_meets>("  and here", "order: sinks by a look", count) && ok;
   ok = finds<order_at_random<3, 2>>("  and at random", "order: sinks by a look", count) && ok;
-  ok = finds<credits_and_bits>("  credits before bits", "credits before bits", count) && ok;
+  ok = finds<credits_and_bits<128>>("  credits before bits", "credits before bits", count) && ok;
   ok = finds<settles>("  a settler that only reads", "set: settler only reads", count) && ok;
   ok = finds<rings>("  a doorbell that orders nothing", "counts change relaxed", count) && ok;
   ok = finds<waits_for_end>("  a waiter unannounced", "waiter for an end unannounced", count) && ok;
   ok = finds<rings>("  a sleeper unannounced", "sleeper unannounced", count) && ok;
+  ok = finds<entries>("  entries that are taken relaxed", "entries taken relaxed", count) && ok;
   ok = finds<index_finds>("  links that are read relaxed", "loads acquire nothing", count) && ok;
   return ok ? 0 : 1;
 }
