@@ -12,7 +12,7 @@ using detail::record_word;
 bool catalog::state::could_have(std::uint64_t count, std::uint64_t withheld) const noexcept {
   const std::uint64_t wanted = count + withheld;
   // Records before units: an eviction in between is counted on both sides, never on none.
-  const std::int64_t records_left = evictable.load_relaxed();
+  const std::int64_t records_left = evictable.sum();
   const std::uint64_t free = pool.free_units();
   if (wanted <= free) return true;
   if (records_left <= 0) return false;
@@ -25,7 +25,7 @@ std::uint64_t catalog::state::demanded() noexcept {
 
 error catalog::state::no_victim() const noexcept {
   // Bare pins hold what is counted but set aside; anything beyond that was the policy's choice.
-  if (evictable.load_relaxed() > held.load_relaxed())
+  if (evictable.sum() > held.load_relaxed())
     return {status::passed_over, "the eviction policy named no victim"};
   return {status::no_room, "every checkpoint that could be evicted is pinned"};
 }
@@ -72,7 +72,7 @@ result<std::uint64_t> catalog::state::victims_for(std::uint64_t count,
     // which they make impossible is refused before anything is evicted.
     expire_pins(clock::now());
     park_pinned();
-    const std::int64_t left = evictable.load_relaxed() - held.load_relaxed();
+    const std::int64_t left = evictable.sum() - held.load_relaxed();
     if (left < 0 || static_cast<std::uint64_t>(left) < victims) return short_of;
   }
   return victims;
@@ -99,7 +99,7 @@ bool catalog::has_available_units(std::uint32_t count,
                                   const checkpoint_key* protect) const noexcept {
   const state& s = *state_;
   // Records before units, as in could_have.
-  std::int64_t left = s.evictable.load_relaxed();
+  std::int64_t left = s.evictable.sum();
   const std::uint64_t free = s.pool.free_units();
   if (count <= free) return true;
   if (protect != nullptr) {
@@ -113,7 +113,7 @@ bool catalog::has_available_units(std::uint32_t count,
 }
 
 std::uint32_t catalog::evictable() const noexcept {
-  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, state_->evictable.load_relaxed()));
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, state_->evictable.sum()));
 }
 
 result<void> catalog::ensure_free_units(std::uint32_t count) noexcept {

@@ -15,6 +15,7 @@
 #include "runtime/pin_table.hpp"
 #include "runtime/record.hpp"
 #include "runtime/record_homes.hpp"
+#include "runtime/spread_sum.hpp"
 #include "runtime/sync.hpp"
 #include "runtime/wait_line.hpp"
 
@@ -58,8 +59,9 @@ struct catalog::state {
   // sums are exact at rest and advice while calls overlap.
   alignas(sync::cache_line) sync::atomic<std::uint64_t> uses;  ///< stamps of publications, restores
   sync::atomic<std::uint64_t> begun;                           ///< stamps of accepted ops
-  sync::atomic<std::int64_t> evictable;                        ///< records whose word is `counted`
-  sync::atomic<std::int64_t> held;  ///< those of them that are parked: bare pins hold them
+  sync::atomic<std::int64_t> held;  ///< evictable ones that are parked: bare pins hold them
+
+  detail::spread_sum evictable;  ///< records whose word is `counted`
 
   /// Units that copies given up may still touch. Relaxed: a figure.
   alignas(sync::cache_line) sync::atomic<std::uint32_t> quarantined;
@@ -117,7 +119,7 @@ struct catalog::state {
     // Sums of a function of each word: whoever changes a word adds the difference, so at rest the
     // sums are exact. Relaxed: they are advice while calls overlap.
     const int counted = int{after.counted()} - int{before.counted()};
-    if (counted != 0) evictable.fetch_add_relaxed(counted);
+    if (counted != 0) evictable.add(counted);
     const int holding =
         int{after.counted() && after.parked} - int{before.counted() && before.parked};
     if (holding != 0) held.fetch_add_relaxed(holding);

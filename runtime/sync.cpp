@@ -1,4 +1,5 @@
-// Sleeping until a word changes. Knows futexes; knows nothing of what the sleepers wait for.
+// Sleeping until a word changes, and numbers for threads. Knows futexes; knows nothing of what the
+// sleepers wait for.
 #include "runtime/sync.hpp"
 
 #if !defined(CAIRN_SYNC_ENVIRONMENT)
@@ -34,6 +35,13 @@ void sleep_until(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
 
 void wake_all(const std::atomic<std::uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+std::uint32_t next_thread() noexcept {
+  // Relaxed: a number. No step of a protocol, hence without the hook. 0 means none: after 2^32
+  // threads one of them draws again at each call, which is harmless.
+  constinit static std::atomic<std::uint32_t> drawn{0};
+  return drawn.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 }  // namespace cairn::sync

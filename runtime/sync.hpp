@@ -1,7 +1,8 @@
 // Atomics whose memory order is in the name of the call, cache lines, and the hook through
 // which tests steer schedules. Everything lock-free in cairn is written against this file, so
 // that an explorer can replace it: CAIRN_SYNC_ENVIRONMENT names a header with the same names in
-// it (atomic, point, mutated, sleep_until, wake_all). Knows nothing of what is being synchronised.
+// it (atomic, point, mutated, sleep_until, wake_all, thread_part). Knows nothing of what is being
+// synchronised.
 #pragma once
 
 #if defined(CAIRN_SYNC_ENVIRONMENT)
@@ -149,6 +150,17 @@ class atomic {
 void sleep_until(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
                  std::chrono::steady_clock::time_point until) noexcept;
 void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
+
+/// Of what threads keep apart, so as not to take lines from each other: how many parts it has, and
+/// the calling thread's, which stays the same. Threads that begin one after another have different
+/// ones. Wait-free.
+inline constexpr std::uint32_t thread_parts = 8;
+std::uint32_t next_thread() noexcept;  ///< from 1
+inline std::uint32_t thread_part() noexcept {
+  constinit thread_local std::uint32_t number = 0;
+  if (number == 0) number = next_thread();
+  return number % thread_parts;
+}
 
 }  // namespace cairn::sync
 

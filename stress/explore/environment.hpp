@@ -173,4 +173,10 @@ void sleep_until(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
                  std::chrono::steady_clock::time_point until) noexcept;
 void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
 
+/// Fewer than there are threads in most scenes: some share one, others do not.
+inline constexpr std::uint32_t thread_parts = 2;
+inline std::uint32_t thread_part() noexcept {
+  return explore::the_gate.thread % thread_parts;
+}
+
 }  // namespace cairn::sync
