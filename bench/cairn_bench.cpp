@@ -19,7 +19,7 @@ const std::vector<std::pair<std::string, suite>>& suites() {
   static const std::vector<std::pair<std::string, suite>> all = {
       {"index", measure_index},     {"pool", measure_pool},   {"eviction", measure_eviction},
       {"catalog", measure_catalog}, {"queue", measure_queue}, {"plan", measure_plan},
-      {"replay", measure_replay},   {"copy", measure_copy},
+      {"replay", measure_replay},   {"copy", measure_copy},   {"floors", measure_floors},
   };
   return all;
 }
@@ -50,11 +50,16 @@ int main(int argc, char** argv) {
   app.add_option("--catalog-cycles", cycles, "records, cycles: what callgrind looks at")
       ->expected(2)
       ->group("");
+  std::string counted;
+  std::uint64_t count = 0;
+  app.add_option("--counted", counted, "the same of suite floors")->group("");
+  app.add_option("--count", count, "how many")->group("");
   CLI11_PARSE(app, argc, argv);
   if (!cycles.empty()) {
     run_catalog_cycles(static_cast<std::uint32_t>(cycles[0]), cycles[1]);
     return 0;
   }
+  if (!counted.empty()) return run_counted(counted, count) ? 0 : 2;
   malloc_with_huge_pages(argv);
   how.how = small ? effort::small : quick ? effort::quick : effort::full;
   how.program = argv[0];

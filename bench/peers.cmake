@@ -28,6 +28,7 @@ add_executable(
   suite_catalog.cpp
   suite_copy.cpp
   suite_eviction.cpp
+  suite_floors.cpp
   suite_index.cpp
   suite_plan.cpp
   suite_pool.cpp
@@ -46,7 +47,7 @@ target_link_options(cairn_bench PRIVATE -Wl,--wrap=_ZN5cairn4sync8wake_allERKSt6
 # Each suite in a small size: what it finds means nothing, but it runs, and its rows are whole.
 if(CAIRN_BUILD_TESTS)
   enable_testing()
-  foreach(suite IN ITEMS index pool eviction catalog queue plan copy replay)
+  foreach(suite IN ITEMS index pool eviction catalog queue plan copy replay floors)
     add_test(NAME Bench.${suite} COMMAND ${PROJECT_SOURCE_DIR}/tests/bench_rows
                                          $<TARGET_FILE:cairn_bench> ${suite})
     set_tests_properties(Bench.${suite} PROPERTIES LABELS bench TIMEOUT 120)

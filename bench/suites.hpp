@@ -35,5 +35,8 @@ void measure_queue(const suite_options& how, std::vector<row>& into);
 void measure_plan(const suite_options& how, std::vector<row>& into);
 void measure_copy(const suite_options& how, std::vector<row>& into);
 void measure_replay(const suite_options& how, std::vector<row>& into);
+void measure_floors(const suite_options& how, std::vector<row>& into);
+/// What measure_floors counts under callgrind; false: nothing of that name.
+bool run_counted(const std::string& name, std::uint64_t count);
 
 }  // namespace cairn::bench

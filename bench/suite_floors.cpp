@@ -1,0 +1,307 @@
+// Suite `floors`: what an operation cannot do without, run by itself beside the operation: the
+// locked instructions of its protocol, each on a line as the operation finds it. That is a line of
+// the thread's own, one that all threads share, or one of many at random. The ratio says how many
+// times its floor an operation takes; a bar of another suite that lies below a floor cannot be met
+// by this protocol. And how many instructions the operations have, by callgrind.
+//
+// The floors are written out by hand from the protocols: what each line is stands beside it. They
+// leave out every comparison, every branch and the lines that are only read.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <span>
+
+#include "bench/harness/callgrind.hpp"
+#include "bench/peers/catalog_records.hpp"
+#include "bench/peers/unit_pools.hpp"
+#include "bench/suites.hpp"
+
+namespace cairn::bench {
+namespace {
+
+constexpr const char* suite_name = "floors";
+constexpr std::uint32_t threads_max = 8;
+
+/// Words in one cache line. Orders cost nothing beside the lock: all are acq_rel.
+struct alignas(64) line {
+  std::atomic<std::uint64_t> word[8]{};
+};
+void locked(std::atomic<std::uint64_t>& word, std::uint64_t by = 1) {
+  word.fetch_add(by, std::memory_order_acq_rel);
+}
+
+using numbers = std::vector<std::uint32_t>;
+
+/// Each thread walks `from` from a place of its own on.
+template <class Each>
+contender walk(const char* name, std::shared_ptr<const numbers> from, Each each) {
+  auto at = std::make_shared<std::vector<line>>(threads_max);
+  for (std::uint32_t t = 0; t < threads_max; ++t) (*at)[t].word[0] = t * 7919 % from->size();
+  return {name, [from, at, each](std::uint32_t thread, std::uint64_t ops) {
+            std::uint64_t next = (*at)[thread].word[0].load(std::memory_order_relaxed);
+            for (std::uint64_t i = 0; i < ops; ++i) {
+              each(thread, (*from)[next]);
+              if (++next == from->size()) next = 0;
+            }
+            (*at)[thread].word[0].store(next, std::memory_order_relaxed);
+          }};
+}
+
+void beside(const suite_options& how, const std::string& what, std::uint32_t threads,
+            contender ours, contender floor, std::vector<row>& into) {
+  const auto s =
+      hold_contest(contest_options::of(how.how, threads), {std::move(ours), std::move(floor)});
+  row found = less_is_better(suite_name, what, s[0].ns(), s[1].name, s[1].ns(), "ns/op");
+  found.threads = threads;
+  into.push_back(found);
+}
+
+// ---- index ------------------------------------------------------------------------------------
+
+void measure_hits(const suite_options& how, std::uint32_t keys, std::vector<row>& into) {
+  auto on = std::make_shared<catalog_records>(keys);
+  for (std::uint32_t i = 0; i < keys; ++i) on->insert(key_of(i), i);
+  const auto hit = [on](const checkpoint_key& key) {
+    catalog_records::held held = 0;
+    std::uint32_t id = 0;
+    if (!on->pin(key, held, id)) std::abort();
+    on->unpin(held);
+  };
+  // Keys are made beforehand, as they come to a scheduler.
+  const auto ask = [&](const std::vector<std::uint32_t>& drawn) {
+    auto stream = std::make_shared<std::vector<checkpoint_key>>(keys_of(drawn));
+    auto order = std::make_shared<numbers>(drawn.size());
+    for (std::uint32_t i = 0; i < order->size(); ++i) (*order)[i] = i;
+    return walk("cairn", order,
+                [stream, hit](std::uint32_t, std::uint32_t i) { hit((*stream)[i]); });
+  };
+  // There are more records than can be in use; see record_homes.hpp.
+  auto records = std::make_shared<std::vector<line>>(std::size_t{keys} * 2);
+  const auto pin_and_unpin = [records](std::uint32_t, std::uint32_t i) {
+    line& record = (*records)[i];
+    if (record.word[1].load(std::memory_order_relaxed) != 0) std::abort();  // the key
+    locked(record.word[0]);
+    record.word[0].fetch_sub(1, std::memory_order_acq_rel);
+  };
+  const auto random = draw(keys, std::min<std::size_t>(std::size_t{keys} * 2, 1U << 20), 0, 1);
+  auto lines = std::make_shared<numbers>(draw(std::uint64_t{keys} * 2, random.size(), 0, 9));
+  const std::string size = std::to_string(keys) + " keys";
+  for (const std::uint32_t threads : how.threads()) {
+    beside(how, "hit, one hot key", threads, ask({42}),
+           walk("2 locked, one line", std::make_shared<numbers>(1, 42U), pin_and_unpin), into);
+    beside(how, "hit, uniform, " + size, threads, ask(random),
+           walk("2 locked, random line", lines, pin_and_unpin), into);
+  }
+}
+
+// ---- pool -------------------------------------------------------------------------------------
+
+void measure_pool_floor(const suite_options& how, std::vector<row>& into) {
+  constexpr std::uint32_t units = 1U << 16;
+  constexpr std::uint32_t each = 16;
+  for (const std::uint32_t threads : how.threads()) {
+    auto pool = std::make_shared<cairn_pool>(units);
+    const contender ours{"cairn", [pool](std::uint32_t thread, std::uint64_t ops) {
+                           std::vector<unit_id> held(each);
+                           for (std::uint64_t i = 0; i < ops; ++i)
+                             if (!pool->reserve(thread, held, thread + 1) ||
+                                 !pool->release(thread, held, thread + 1))
+                               std::abort();
+                         }};
+    struct lines {
+      line credits, bits;
+      line own[threads_max];
+    };
+    auto on = std::make_shared<lines>();
+    const contender floor{"5 locked, 2 shared lines",
+                          [on](std::uint32_t thread, std::uint64_t ops) {
+                            for (std::uint64_t i = 0; i < ops; ++i) {
+                              locked(on->credits.word[0]);
+                              locked(on->bits.word[0]);
+                              locked(on->own[thread].word[0]);  // the reservation ends once
+                              locked(on->bits.word[0]);
+                              locked(on->credits.word[0]);
+                            }
+                          }};
+    beside(how, "reserve and release 16 units", threads, ours, floor, into);
+  }
+}
+
+// ---- eviction ---------------------------------------------------------------------------------
+
+/// The lines of a catalog of so many records that a use and an evicting store change.
+struct catalog_lines {
+  explicit catalog_lines(std::uint32_t records)
+      : record(std::size_t{records} * 2),
+        bucket(records / 2),  // four for each record, eight to a line
+        leaf(records / 4),
+        above(std::max(records / 64, 1U)) {}
+  std::vector<line> record, bucket, leaf, above;
+  line stamps, root, upper, credits, vacant_units, vacant_records, fates;
+  struct {
+    line op, evictable;
+  } own[threads_max];
+
+  void use(std::uint32_t thread, std::uint32_t id) {
+    auto& mine = own[thread];
+    locked(record[id].word[0]);         // pin
+    locked(mine.evictable.word[0]);     // one less
+    locked(mine.op.word[0]);            // claimed
+    locked(stamps.word[0]);             // of use
+    locked(record[id].word[1]);         // when it was used
+    locked(leaf[id / 8].word[id % 8]);  // its place in the order
+    locked(stamps.word[1]);             // of beginning
+    locked(mine.op.word[0]);            // counted
+    locked(record[id].word[0]);         // unpin
+    locked(mine.evictable.word[0]);     // one more
+    locked(mine.op.word[0]);            // ended
+  }
+  void store(std::uint32_t thread, std::uint32_t id, std::uint32_t victim) {
+    auto& mine = own[thread];
+    locked(mine.op.word[0]);                            // claimed
+    locked(vacant_records.word[0]);                     // a record
+    locked(record[id].word[0]);                         // claimed
+    locked(bucket[id / 4].word[id % 8]);                // into the index
+    locked(record[victim].word[0]);                     // evicted
+    locked(mine.evictable.word[0]);                     // one less
+    locked(leaf[victim / 8].word[victim % 8]);          // out of the order, and of
+    locked(above[victim / 128].word[victim / 16 % 8]);  // the nodes above
+    locked(upper.word[victim / 4096 % 8]);
+    locked(upper.word[7]);
+    locked(root.word[0]);
+    locked(record[victim].word[2]);               // out of the index: marked
+    locked(bucket[victim / 4].word[victim % 8]);  // and unlinked
+    locked(fates.word[0]);                        // evicted
+    locked(mine.op.word[1]);                      // the victim's units: released once
+    locked(vacant_units.word[0]);                 // put
+    locked(vacant_units.word[0]);                 // and taken
+    locked(record[victim].word[0]);               // vacant
+    locked(vacant_records.word[0]);               // put
+    locked(record[id].word[0]);                   // copying
+    locked(fates.word[1]);                        // kept
+    locked(stamps.word[1]);                       // of beginning
+    locked(mine.op.word[0]);                      // counted
+    locked(stamps.word[0]);                       // of use
+    locked(record[id].word[0]);                   // ready
+    locked(leaf[id / 8].word[id % 8]);            // into the order
+    locked(above[id / 128].word[id / 16 % 8]);    // and looked at above
+    locked(mine.evictable.word[0]);               // one more
+    locked(record[id].word[0]);                   // unpin
+    locked(mine.op.word[0]);                      // ended
+  }
+};
+
+void measure_requests(const suite_options& how, std::vector<row>& into) {
+  const std::uint32_t entries = how.small() ? 1024 : 64 * 1024;
+  for (const std::uint32_t percent : {10U, 50U})
+    for (const std::uint32_t threads : how.threads()) {
+      const std::uint64_t keys = std::uint64_t{entries} * 100 / (100 - percent);
+      auto asked = std::make_shared<numbers>(draw(keys, 1U << 20, 0, 17));
+      auto on = std::make_shared<catalog_records>(entries);
+      for (std::uint64_t i = 0; i < keys; ++i) (void)on->store(key_of(i));
+      auto lines = std::make_shared<catalog_lines>(entries);
+      beside(how, "use or insert, " + std::to_string(percent) + " % misses", threads,
+             walk("cairn", asked,
+                  [on](std::uint32_t thread, std::uint32_t i) {
+                    const checkpoint_key key = key_of(i);
+                    if (!on->restore(key, thread)) (void)on->store(key, thread);
+                  }),
+             walk("locked ones alone", asked,
+                  [lines, entries](std::uint32_t thread, std::uint32_t i) {
+                    if (i < entries)
+                      lines->use(thread, i * 2);
+                    else  // records that look random, and are the same each time
+                      lines->store(thread, i * 2654435761U % (entries * 2),
+                                   i * 2246822519U % (entries * 2));
+                  }),
+             into);
+    }
+}
+
+// ---- instructions -----------------------------------------------------------------------------
+
+constexpr std::uint32_t counted_records = 4096;
+
+using key_list = std::span<const checkpoint_key>;
+
+struct counted_case {
+  const char* name;
+  const char* what;
+  bool there;  ///< of keys that have a record, or of others
+  void (*run)(catalog_records& on, key_list keys);
+};
+
+}  // namespace
+
+// Named for callgrind.
+[[gnu::noinline]] void counted_hits(catalog_records& on, key_list keys);
+[[gnu::noinline]] void counted_misses(catalog_records& on, key_list keys);
+[[gnu::noinline]] void counted_uses(catalog_records& on, key_list keys);
+[[gnu::noinline]] void counted_stores(catalog_records& on, key_list keys);
+void counted_hits(catalog_records& on, key_list keys) {
+  for (const checkpoint_key& key : keys) {
+    catalog_records::held held = 0;
+    std::uint32_t id = 0;
+    if (!on.pin(key, held, id)) std::abort();
+    on.unpin(held);
+  }
+}
+void counted_misses(catalog_records& on, key_list keys) {
+  for (const checkpoint_key& key : keys)
+    if (!on.miss(key)) std::abort();
+}
+void counted_uses(catalog_records& on, key_list keys) {
+  for (const checkpoint_key& key : keys)
+    if (!on.restore(key)) std::abort();
+}
+void counted_stores(catalog_records& on, key_list keys) {
+  for (const checkpoint_key& key : keys)
+    if (!on.store(key)) std::abort();
+}
+
+namespace {
+
+constexpr counted_case counted_cases[] = {
+    {"counted_hits", "hit", true, counted_hits},
+    {"counted_misses", "miss", false, counted_misses},
+    {"counted_uses", "use: a restore and its completion", true, counted_uses},
+    {"counted_stores", "evicting store and its completion", false, counted_stores},
+};
+
+}  // namespace
+
+bool run_counted(const std::string& name, std::uint64_t count) {
+  for (const counted_case& each : counted_cases) {
+    if (name != each.name) continue;
+    catalog_records on(counted_records);
+    for (std::uint32_t i = 0; i < counted_records; ++i) on.insert(key_of(i), i);
+    // In the order of their last use each would be the first of the order, which is dearer.
+    random_bits random(3);
+    std::vector<checkpoint_key> keys;
+    for (std::uint64_t i = 0; i < count; ++i)
+      keys.push_back(key_of(each.there ? random.below(counted_records) : counted_records + i));
+    each.run(on, keys);
+    return true;
+  }
+  return false;
+}
+
+void measure_floors(const suite_options& how, std::vector<row>& into) {
+  measure_hits(how, how.small() ? 4096 : 1U << 21, into);
+  measure_pool_floor(how, into);
+  measure_requests(how, into);
+  const std::uint64_t count = how.small() ? 200 : 4000;
+  for (const counted_case& each : counted_cases) {
+    const auto got = counted_instructions(
+        how.program, "--counted " + std::string(each.name) + " --count " + std::to_string(count),
+        std::string("cairn::bench::") + each.name + "*");
+    if (got)
+      into.push_back(
+          less_is_better(suite_name, each.what, *got / static_cast<double>(count), "", 0, "instr"));
+    else
+      into.push_back(without_figures(suite_name, each.what, "", "callgrind did not run", false));
+  }
+}
+
+}  // namespace cairn::bench
