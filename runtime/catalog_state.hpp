@@ -210,9 +210,7 @@ template <class Wanted>
   if (one != detail::record_word::one_pin) self->moved(before, found);  // a bare pin moves nothing
   // The pin holds from here on if the state is one that only an unpinned record leaves for
   // reuse; then the key cannot change under us, and one comparison settles it.
-  // A field that is full takes no more (restores given up for lost keep theirs for ever).
-  if (!found.full() && wanted(before) && (r.has(key) || sync::mutated("pin without its key")))
-    return true;
+  if (wanted(before) && (r.has(key) || sync::mutated("pin without its key"))) return true;
   if (!sync::mutated("wrong pin kept")) self->undo_pin(id, one);
   return false;
 }

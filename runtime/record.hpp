@@ -90,16 +90,14 @@ struct alignas(std::uint64_t) record_word {
 
   static constexpr std::uint64_t one_pin = 1;
   static constexpr std::uint64_t one_restore = std::uint64_t{1} << 16;
-  static constexpr std::uint32_t max_count = (1U << 15) - 1;  // that options may ask for, of each
-  static constexpr std::uint64_t full_bits = (one_pin | one_restore) << 15;
+  /// How many of each there may be: bare pins that the table holds, restores that ops hold. The
+  /// other half of a field is for who looks or forgets, and for pins that turn out wrong.
+  static constexpr std::uint32_t max_count = (1U << 15) - 1;
   static constexpr std::uint32_t generation_mask = (1U << 28) - 1;
 
   static record_word of(std::uint64_t bits) noexcept { return std::bit_cast<record_word>(bits); }
   [[nodiscard]] std::uint64_t bits() const noexcept { return std::bit_cast<std::uint64_t>(*this); }
 
-  /// A count is above max_count and takes no more: what is left of its field is for those who add
-  /// to it, find that out and take theirs back.
-  [[nodiscard]] bool full() const noexcept { return (bits() & full_bits) != 0; }
   [[nodiscard]] constexpr bool unpinned() const noexcept { return pins == 0 && restores == 0; }
   /// The one statement of eligibility (the caller's protected key aside).
   [[nodiscard]] constexpr bool evictable() const noexcept {

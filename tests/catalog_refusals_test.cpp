@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
+#include "runtime/record.hpp"
 #include "tests/catalog_fixture.hpp"
 
 namespace cairn {
@@ -135,6 +137,46 @@ TEST(Policy, ThatNamesAPinnedRecordForEverEndsInARefusal) {
   EXPECT_TRUE(f.finish(*pinned).ended);
   f.store(3);
   EXPECT_FALSE(f.records->contains(key(1)));
+}
+
+// As many pins and restores as options may ask for, all of one record: one more is refused for the
+// table that is full, and a forgetter, who pins the record too, still finds it.
+TEST(Catalog, ARecordBearsAllPinsAndRestoresThatThereCanBe) {
+  constexpr std::uint32_t most = detail::record_word::max_count;
+  auto pool = std::move(unit_pool::open({4, 4, 1})).value();
+  catalog_options opts;
+  opts.shape = {10, 10, 10, "tiny"};
+  opts.slots = 8;
+  opts.max_ops = most;
+  opts.max_pins = most;
+  const auto records = std::move(catalog::open(std::move(opts), *pool)).value();
+  const auto end = [&](const copy_op& op) {
+    completion done;
+    done.op = op.header.op;
+    done.epoch = op.header.epoch;
+    return records->finish(done).ended;
+  };
+  const checkpoint_key keys[] = {key(1), key(2)};
+  for (const checkpoint_key& each : keys) ASSERT_TRUE(end(*records->begin_store(each, 0)));
+  const deadline until = clock::now() + std::chrono::hours(1);
+  std::vector<pin> pins;
+  std::vector<op_id> ops;
+  for (std::uint32_t i = 0; i < most; ++i) {
+    pins.push_back(*records->pin_longest(keys, 2, until));
+    ASSERT_EQ(pins.back().length, 2U);
+    const auto op = records->begin_restore(keys[1], i % 8);
+    ASSERT_TRUE(op.ok());
+    ops.push_back(op->header.op);
+  }
+  EXPECT_EQ(records->pin_longest(keys, 2, until).code(), status::limit);
+  EXPECT_EQ(records->begin_restore(keys[1], 0).code(), status::limit);
+  EXPECT_EQ(records->begin_store(keys[1], 0).code(), status::duplicate);
+  EXPECT_TRUE(records->forget(keys[1]));
+  EXPECT_FALSE(records->contains(keys[1]));
+  EXPECT_EQ(pool->free_units(), 2U) << "held until the last pin has fallen";
+  for (const pin& each : pins) ASSERT_TRUE(records->release_pin(each));
+  for (const op_id op : ops) ASSERT_TRUE(records->cancel(op));
+  EXPECT_EQ(pool->free_units(), 3U);
 }
 
 }  // namespace

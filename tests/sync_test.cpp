@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cairn/backend.hpp>
+#include <set>
+#include <thread>
 
+#include "runtime/spread_sum.hpp"
 #include "tests/threads.hpp"
 
 namespace {
@@ -51,6 +54,29 @@ TEST(Sync, WakesAtItsDeadline) {
   cairn::sync::sleep_until(word, 0, deadline{});
   const deadline until = cairn::clock::now() + std::chrono::milliseconds(1);
   while (cairn::clock::now() < until) cairn::sync::sleep_until(word, 0, until);
+}
+
+TEST(Sync, ThreadsThatBeginOneAfterAnotherHaveDifferentParts) {
+  std::set<std::uint32_t> parts;
+  for (std::uint32_t i = 0; i < cairn::sync::thread_parts; ++i)
+    std::thread([&] {
+      const std::uint32_t mine = cairn::sync::thread_part();
+      EXPECT_EQ(cairn::sync::thread_part(), mine) << "it stays the same";
+      EXPECT_LT(mine, cairn::sync::thread_parts);
+      parts.insert(mine);
+    }).join();
+  EXPECT_EQ(parts.size(), cairn::sync::thread_parts);
+}
+
+TEST(SpreadSum, IsTheSumOfWhatAllThreadsHaveAdded) {
+  cairn::detail::spread_sum sum;
+  sum.add(-7);
+  together(20, [&](unsigned t) {
+    for (int i = 0; i < 1000; ++i) sum.add(i % 2 == 0 ? 5 : -4);
+    sum.add(t);
+  });
+  EXPECT_EQ(sum.sum(), -7 + 20 * 500 + 20 * 19 / 2);
+  std::thread([&] { EXPECT_EQ(sum.sum(), 10'183) << "whoever asks"; }).join();
 }
 
 TEST(Doorbell, ARingBeforeTheWaitIsNotMissed) {

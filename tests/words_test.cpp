@@ -46,20 +46,6 @@ TEST(Words, OfARecordCountPinsAndRestoresBySums) {
             at(36, record_word::generation_mask));
 }
 
-TEST(Words, OfARecordAreFullBeyondTheCountsThatAreMeant) {
-  const auto full = [](std::uint32_t pins, std::uint32_t restores) {
-    record_word w;
-    w.pins = pins & 0xffff;
-    w.restores = restores & 0xffff;
-    return w.full();
-  };
-  constexpr std::uint32_t most = record_word::max_count;
-  EXPECT_FALSE(full(most, most));
-  EXPECT_TRUE(full(most + 1, 0));
-  EXPECT_TRUE(full(0, most + 1));
-  EXPECT_TRUE(full(0xffff, 0xffff));
-}
-
 TEST(Words, OfSmallNumbersTheHashSpreadsInEitherHalf) {
   constexpr std::uint64_t count = 1 << 16;
   const auto spread = [](auto key_of, const char* name) {
