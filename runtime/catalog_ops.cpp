@@ -147,15 +147,14 @@ bool catalog::cancel(op_id op) noexcept {
 
 std::uint32_t catalog::state::cancel_kind(slot_id slot, copy_kind kind) noexcept {
   std::uint32_t cancelled = 0;
-  const std::uint32_t high = ops.high_water();
-  for (std::uint32_t i = 0; i < high; ++i) {
+  ops.for_slot(slot, [&](std::uint32_t i) {
     op_id op;
     op_facts facts;
     op_phase phase;
-    if (!ops.look(i, op, facts, phase)) continue;
-    if (phase != op_phase::queued || facts.slot != slot || facts.kind != kind) continue;
+    if (!ops.look(i, op, facts, phase)) return;
+    if (phase != op_phase::queued || facts.slot != slot || facts.kind != kind) return;
     if (cancel(op)) ++cancelled;
-  }
+  });
   return cancelled;
 }
 

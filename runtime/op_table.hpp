@@ -159,6 +159,9 @@ class op_table {
   [[nodiscard]] std::uint32_t high_water() const noexcept {
     return high_water_.load_acquire();  // (13)
   }
+  /// Calls f(index) for each entry that may hold an op of `slot` which was begun before.
+  template <class F>
+  void for_slot(slot_id slot, F&& f) const;
   /// The op in entry `index` and what it is about; false when it is neither open nor kept. The
   /// answer may be out of date by the time it is used: every function above checks the generation.
   bool look(std::uint32_t index, op_id& op, op_facts& facts, op_phase& phase) const noexcept;
@@ -194,7 +197,20 @@ class op_table {
   op_phase first_;
   std::unique_ptr<entry[]> entries_;
   sync::atomic<std::uint32_t> high_water_;
-  index_stack shared_;  ///< of index - own_
+  sync::atomic<bool> strayed_;  ///< some slot has had another's own entry
+  index_stack shared_;          ///< of index - own_
 };
+
+template <class F>
+void op_table::for_slot(slot_id slot, F&& f) const {
+  const std::uint32_t high = high_water();
+  std::uint32_t index = 0;
+  // Relaxed: behind the begin of whatever op is looked for, if it has strayed.
+  if (!strayed_.load_relaxed()) {
+    if (own_ != 0) f(slot % own_);
+    index = own_;
+  }
+  for (; index < high; ++index) f(index);
+}
 
 }  // namespace cairn::detail

@@ -31,7 +31,10 @@ std::uint32_t op_table::claim_any(std::uint64_t& sum) noexcept {
   sum = 0;
   for (std::uint32_t index = 0; index < own_; ++index) {
     std::uint32_t generation = 0;
-    if (claim(index, generation)) return index;
+    if (claim(index, generation)) {
+      strayed_.store_relaxed(true);  // before its begin
+      return index;
+    }
     sum += generation;
   }
   return none;

@@ -83,6 +83,27 @@ TEST(OpTable, TheSameCallsTakeTheSameEntriesInWhateverThread) {
   EXPECT_EQ(play(false), play(true));
 }
 
+TEST(OpTable, ASlotsOpsAreMetWhereverTheyAreAndFewOthers) {
+  constexpr std::uint32_t slots = 1000;
+  op_table ops(4 * slots, slots, 1);
+  std::vector<op_id> open;
+  for (slot_id slot = 0; slot < slots; ++slot) open.push_back(begin_in(ops, ops.take_entry(slot)));
+  open.push_back(begin_in(ops, ops.take_entry(7)));
+  const auto met = [&](slot_id slot) {
+    std::set<std::uint32_t> all;
+    ops.for_slot(slot, [&](std::uint32_t i) { EXPECT_TRUE(all.insert(i).second); });
+    return all;
+  };
+  EXPECT_EQ(met(7), (std::set<std::uint32_t>{7, slots}));
+  EXPECT_EQ(met(8), (std::set<std::uint32_t>{8, slots}));
+  // All shared ones are taken, slot 9's own becomes free, and slot 7 gets it.
+  while (open.size() < 4 * slots) open.push_back(begin_in(ops, ops.take_entry(7)));
+  EXPECT_EQ(met(8).size(), 3 * slots + 1);
+  finish(ops, open[9]);
+  EXPECT_EQ(begin_in(ops, ops.take_entry(7)).index, 9U);
+  EXPECT_EQ(met(7).size(), 4 * slots);
+}
+
 TEST(OpTable, AnEntryThatIsTakenIsNoOpYet) {
   op_table ops(4, 1, 1);
   const std::uint32_t entry = ops.take_entry(0);
