@@ -90,8 +90,9 @@ class queue_pool {
   std::vector<std::unique_ptr<tokens>> tokens_;
 };
 
-/// A mutex and a vector of free units, the last freed first. Owners are noted and checked under the
-/// mutex too: of two threads that release the same units at once one must be refused.
+/// A mutex and a vector of free units, the last freed first. Owners are checked under the mutex
+/// too: of two threads that release the same units at once one must be refused. Who has taken units
+/// notes their owner when nobody waits for him any more.
 class vector_pool {
  public:
   explicit vector_pool(std::uint32_t units) : owners_(units) {
@@ -99,11 +100,7 @@ class vector_pool {
     for (unit_id id = units; id > 0; --id) free_.push_back(id - 1);
   }
   bool reserve(std::uint32_t, std::span<unit_id> out, owner_id owner) {
-    const std::lock_guard lock(mutex_);
-    if (free_.size() < out.size()) return false;
-    const auto first = free_.end() - static_cast<std::ptrdiff_t>(out.size());
-    std::copy(first, free_.end(), out.begin());
-    free_.erase(first, free_.end());
+    if (!take(out)) return false;
     owners_.take(out, owner);
     return true;
   }
@@ -115,6 +112,15 @@ class vector_pool {
   }
 
  private:
+  bool take(std::span<unit_id> out) {
+    const std::lock_guard lock(mutex_);
+    if (free_.size() < out.size()) return false;
+    const auto first = free_.end() - static_cast<std::ptrdiff_t>(out.size());
+    std::copy(first, free_.end(), out.begin());
+    free_.erase(first, free_.end());
+    return true;
+  }
+
   std::mutex mutex_;
   std::vector<unit_id> free_;
   owners owners_;
