@@ -54,7 +54,7 @@ struct sizes {
                                                           : 1024U}
                      << 20),
         batch_bytes(std::uint64_t{how == effort::small ? 1U : 32U} << 20),
-        images_max(how == effort::small ? 32 : 1U << 16) {}
+        images_max(how == effort::small ? 32 : 1U << 22) {}
 };
 
 template <class T>
