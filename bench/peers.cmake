@@ -44,7 +44,8 @@ set_source_files_properties(
 # What waking other threads costs is counted apart: see harness/wakes.hpp.
 target_link_options(cairn_bench PRIVATE -Wl,--wrap=_ZN5cairn4sync8wake_allERKSt6atomicIjE)
 
-# Each suite in a small size: what it finds means nothing, but it runs, and its rows are whole.
+# Each suite in a small size: what it finds means nothing, but it runs, and its rows are whole. And
+# what is drawn of such rows.
 if(CAIRN_BUILD_TESTS)
   enable_testing()
   foreach(suite IN ITEMS index pool eviction catalog queue plan copy replay floors)
@@ -52,4 +53,7 @@ if(CAIRN_BUILD_TESTS)
                                          $<TARGET_FILE:cairn_bench> ${suite})
     set_tests_properties(Bench.${suite} PROPERTIES LABELS bench TIMEOUT 120)
   endforeach()
+  add_test(NAME Bench.plot COMMAND ${PROJECT_SOURCE_DIR}/tests/bench_plot
+                                   ${CMAKE_CURRENT_SOURCE_DIR}/harness/plot.py)
+  set_tests_properties(Bench.plot PROPERTIES LABELS bench TIMEOUT 60)
 endif()

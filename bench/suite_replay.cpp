@@ -4,12 +4,14 @@
 //
 // Processor time: what scheduling threads spend inside the library per op (a store or a restore,
 // with the lookups before it); wakes of other threads, and pauses when a queue is full, are counted
-// apart. End to end: elapsed time until the last copy has ended. Requests of one slot belong to
-// one thread; both sides have room for the same number of images. Neither computes checksums, which
-// the peer has none of; a row says what they cost cairn. Figures are per op that a side did: cairn
-// does fewer, a row says how many, as a record whose copy is still under way is no hit. Two sizes
-// of image: the real 9 MB of `dsv4_flash`, with the first requests of the trace, and the 60 KB of
-// `replay`, which stand for an image where a whole trace is to be played in seconds.
+// apart; what the peer's mutex does to wait and to wake is not told apart, and stays in its figure
+// (nothing with one thread). End to end: elapsed time until the last copy has ended. Requests of
+// one slot belong to one thread; both sides have room for the same number of images. Neither
+// computes checksums, which the peer has none of; a row says what they cost cairn. Figures are per
+// op that a side did: cairn does fewer, a row says how many, as a record whose copy is still under
+// way is no hit. Two sizes of image: the real 9 MB of `dsv4_flash`, with the first requests of the
+// trace, and the 60 KB of `replay`, which stand for an image where a whole trace is to be played in
+// seconds.
 #include <algorithm>
 #include <cairn/runtime.hpp>
 #include <cstdlib>

@@ -50,7 +50,8 @@ def records_of(case):
     if at is None:
         return None
     number = int(at[3]) if at[3] else int(at[1]) << (10 if at[2] == "K" else 20)
-    return case[: at.start()].strip(" ,") or case[at.end():].strip(" ,"), number
+    around = (case[: at.start()].strip(" ,"), case[at.end():].strip(" ,"))
+    return ", ".join(part for part in around if part), number
 
 
 def main():
