@@ -179,7 +179,7 @@ op_table::counted op_table::prove(op_id op, rank_id rank, std::uint32_t epoch,
   const std::uint32_t bit = 1U << rank;
   entry& e = entries_[op.index];
   const op_word w = op_word::of(e.state.load_acquire());  // (9)
-  if (w.generation != op.generation || w.phase == op_phase::free) return counted::no;
+  if (w.generation != op.generation || w.vacant()) return counted::no;
   facts = facts_of(e);
   if (facts.epoch != epoch) return counted::no;
   std::uint64_t bits = e.owed.load_relaxed();
@@ -255,7 +255,7 @@ void op_table::observe(op_id op) noexcept {
   std::uint64_t bits = e.state.load_acquire();  // (9)
   for (;;) {
     op_word w = op_word::of(bits);
-    if (w.generation != op.generation || w.phase == op_phase::free) return;
+    if (w.generation != op.generation || w.vacant()) return;
     w.observed = true;
     if (e.state.cas_acq_rel(bits, w.bits())) return;  // (10)
   }
@@ -280,7 +280,7 @@ void op_table::unobserve(op_id op) noexcept {
 
 // How the op stands that an entry's state tells of.
 status op_table::judge(op_id op, op_word w) noexcept {
-  if (w.generation != op.generation || w.phase == op_phase::free) return status::stale;
+  if (w.generation != op.generation || w.vacant()) return status::stale;
   if (w.phase != op_phase::ended) return status::pending;
   return w.observed ? w.code : status::stale;
 }

@@ -8,8 +8,8 @@
 //   free -> claimed       take_entry, by the CAS that also begins a generation
 //   claimed -> queued     begin, by who claimed the entry; or -> free, give_entry
 //   claimed -> begun -> queued   instead, in a staged table: begin, then submitted. A begun op
-//   cannot
-//                         be cancelled, so its record and units stay while they are handed over
+//                         cannot be cancelled, so its record and units stay while they are handed
+//                         over
 //   begun|queued -> taken   the first rank that hands the op to its device; or that reports it
 //                         while others have not: who reports has had it, whether it called `take`
 //                         or not
@@ -24,15 +24,17 @@
 // `awaited`, by a waiter, taken off by who ends the op; `kept`, by who ends it, taken off by who
 // releases what was kept.
 //
-// Which entry. A slot has one of its own, and whoever finds it free claims it: threads that serve
-// different slots share nothing, and a slot that is used again finds its line in the cache. If it
-// is taken, one comes from the stack of shared entries, which are three quarters of all, and goes
-// back there when it is free. When the stack is empty too, the own entries of other slots are
-// looked at. That none is free at all take_entry says if it found every own entry taken, then the
-// stack empty, then every own entry taken again and equal sums of their generations: a generation
-// only grows, and whoever claims an entry begins one, so each was taken from the first look at it
-// to the last, all of them when the stack was empty. The same calls in the same order take the same
-// entries.
+// Which entry. A slot has one of its own (several have one together where there are more slots than
+// a quarter of the entries), and whoever finds it free claims it: threads that serve different
+// slots share nothing, and a slot that is used again finds its line in the cache. If it is taken,
+// one comes from the stack of shared entries, at least three quarters of all, and goes back there
+// when it is free. A claimed entry is no op yet: its generation is that of the op to come, and
+// whoever asks for it is told that it is stale. When the stack is empty too, the own entries of
+// other slots are looked at. That none is free at all take_entry says if it found every own entry
+// taken, then the stack empty, then every own entry taken again and equal sums of their
+// generations: a generation only grows, and whoever claims an entry begins one, so each was taken
+// from the first look at it to the last, all of them when the stack was empty. The same calls in
+// the same order take the same entries.
 //
 // A completion takes three steps: its rank's bit in `ranks`, by a CAS that elects one of several
 // equal completions (with one rank, the CAS of `state` does that); if the copy was given up, the
@@ -51,9 +53,8 @@
 //  (8) state, store release: pairs with (3), (9), (10), (14). The facts, the empty masks.
 //  (9) state, load acquire: pairs with (8), (10) and (3).
 // (10) state, CAS acq_rel, every transition but (3) and (14): pairs with (3), (8), (9), (10), (14).
-// Releases
-//      what the caller did for the op: a submitter's reads of its units, a record's new state;
-//      acquires what those did who changed the phase before.
+//      Releases what the caller did for the op: a submitter's reads of its units, a record's new
+//      state; acquires what those did who changed the phase before.
 // (11) owed, load acquire: pairs with (4). No rank left: their copies are over.
 // (12) high water, CAS acq_rel: pairs with (13). Raised before the entry is begun.
 // (13) high water, load acquire: pairs with (12).
@@ -93,6 +94,10 @@ struct alignas(std::uint64_t) op_word {
 
   static op_word of(std::uint64_t bits) noexcept { return std::bit_cast<op_word>(bits); }
   [[nodiscard]] std::uint64_t bits() const noexcept { return std::bit_cast<std::uint64_t>(*this); }
+  /// Whether it is no op's, or not yet: marks that were set now would be lost.
+  [[nodiscard]] constexpr bool vacant() const noexcept {
+    return phase == op_phase::free || phase == op_phase::claimed;
+  }
   /// Whether a rank may still report.
   [[nodiscard]] constexpr bool open() const noexcept {
     return phase == op_phase::begun || phase == op_phase::queued || phase == op_phase::taken;

@@ -152,8 +152,8 @@ void sleep_until(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
 void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
 
 /// Of what threads keep apart, so as not to take lines from each other: how many parts it has, and
-/// the calling thread's, which stays the same. Threads that begin one after another have different
-/// ones. Wait-free.
+/// the calling thread's, which stays the same. Threads that ask for the first time one after
+/// another have different ones. Wait-free.
 inline constexpr std::uint32_t thread_parts = 8;
 std::uint32_t next_thread() noexcept;  ///< from 1
 inline std::uint32_t thread_part() noexcept {
