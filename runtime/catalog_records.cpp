@@ -202,7 +202,7 @@ std::uint32_t catalog::state::take_victim() noexcept {
   // another thread. The bound is for a policy that keeps naming what was dropped.
   for (std::uint64_t round = 0; round < 4ULL * record_count + 64; ++round) {
     std::uint32_t id = policy->next();
-    if (id >= record_count && evictable.steady_sum() > held.load_relaxed()) id = policy->search();
+    if (id >= record_count && evictable.sum() > held.load_relaxed()) id = policy->search();
     if (id >= record_count) return none;
     record& r = records[id];
     std::uint64_t bits = r.word.load_acquire();  // (1)

@@ -11,15 +11,12 @@ using detail::record_word;
 
 bool catalog::state::could_have(std::uint64_t count, std::uint64_t withheld) const noexcept {
   const std::uint64_t wanted = count + withheld;
-  const auto enough = [&](std::int64_t records_left) {
-    // Records before units: an eviction in between is counted on both sides, never on none.
-    const std::uint64_t free = pool.free_units();
-    if (wanted <= free) return true;
-    if (records_left <= 0) return false;
-    return wanted - free <= static_cast<std::uint64_t>(records_left) * per_image;
-  };
-  // What came by chance of restores that begin and end meanwhile is no reason to refuse.
-  return enough(evictable.sum()) || enough(evictable.steady_sum());
+  // Records before units: an eviction in between is counted on both sides, never on none.
+  const std::int64_t records_left = evictable.sum();
+  const std::uint64_t free = pool.free_units();
+  if (wanted <= free) return true;
+  if (records_left <= 0) return false;
+  return wanted - free <= static_cast<std::uint64_t>(records_left) * per_image;
 }
 
 std::uint64_t catalog::state::demanded() noexcept {
@@ -28,7 +25,7 @@ std::uint64_t catalog::state::demanded() noexcept {
 
 error catalog::state::no_victim() const noexcept {
   // Bare pins hold what is counted but set aside; anything beyond that was the policy's choice.
-  if (evictable.steady_sum() > held.load_relaxed())
+  if (evictable.sum() > held.load_relaxed())
     return {status::passed_over, "the eviction policy named no victim"};
   return {status::no_room, "every checkpoint that could be evicted is pinned"};
 }
@@ -75,7 +72,7 @@ result<std::uint64_t> catalog::state::victims_for(std::uint64_t count,
     // which they make impossible is refused before anything is evicted.
     expire_pins(clock::now());
     park_pinned();
-    const std::int64_t left = evictable.steady_sum() - held.load_relaxed();
+    const std::int64_t left = evictable.sum() - held.load_relaxed();
     if (left < 0 || static_cast<std::uint64_t>(left) < victims) return short_of;
   }
   return victims;
@@ -101,28 +98,22 @@ result<void> catalog::state::acquire(std::uint64_t count, std::uint64_t withheld
 bool catalog::has_available_units(std::uint32_t count,
                                   const checkpoint_key* protect) const noexcept {
   const state& s = *state_;
-  const auto enough = [&](std::int64_t left, std::uint64_t free) {
-    return left > 0 && count - free <= static_cast<std::uint64_t>(left) * s.per_image;
-  };
-  // Records before units, as in could_have; and as there no is not said by chance.
+  // Records before units, as in could_have.
   std::int64_t left = s.evictable.sum();
-  std::uint64_t free = s.pool.free_units();
+  const std::uint64_t free = s.pool.free_units();
   if (count <= free) return true;
-  std::int64_t guarded = 0;
   if (protect != nullptr) {
     record_word found;
     const std::uint32_t id = s.peek_key(
         *protect, [](record_word w) { return w.state == record_state::ready; }, found);
-    if (id != state::none && found.counted()) guarded = 1;
+    if (id != state::none && found.counted()) --left;
   }
-  if (enough(left - guarded, free)) return true;
-  left = s.evictable.steady_sum();
-  free = s.pool.free_units();
-  return count <= free || enough(left - guarded, free);
+  if (left <= 0) return false;
+  return count - free <= static_cast<std::uint64_t>(left) * s.per_image;
 }
 
 std::uint32_t catalog::evictable() const noexcept {
-  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, state_->evictable.steady_sum()));
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, state_->evictable.sum()));
 }
 
 result<void> catalog::ensure_free_units(std::uint32_t count) noexcept {

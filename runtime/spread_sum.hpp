@@ -1,21 +1,23 @@
-// A sum to which many threads add all the time, and which few of them read. It knows nothing of
-// what is counted.
+// A sum to which many threads add and from which they take all the time, and which few of them
+// read. It knows nothing of what is counted.
 //
 // Each thread adds to a part that lies in a line of its own, so that adding takes no line from
-// another thread; the sum is that of all parts. A part is one word: how often it has changed above,
-// its own sum, modulo 2^32, below. Both change by one addition, which makes the word larger by
-// about 2^32 whatever is added, so no two values of a part are alike until it has gone round.
+// another thread; the sum is that of all parts. It is exact when no call is under way.
 //
-//   sum          adds up the parts as it comes by. Exact when no call is under way; else each
-//                addition counts or not, whatever their order: one that began after another had
-//                ended may count without it.
-//   steady_sum   again, until two rounds find the same words: each part stayed as it was from the
-//                first look at it to the last, so this was the sum between the rounds.
+// What comes and what goes are counted apart, so that both numbers of a part only grow. A single
+// look at each part would not do: who is held up between two of them would count, of a thing that
+// comes in one part and goes in another again and again, all that went and nothing that came. So a
+// reader looks at all that went, then at all that came. What has gone is thus in the sum with all
+// that came before it went (2), and the sum is never less than what was there between the looks.
+// Then it looks at what went once more. If that has stayed, nothing went meanwhile, and what came
+// did so one after another: so many were there at some moment. Else it begins anew, a few times;
+// then the sum may be too high, by what came and went during the last of them.
 //
-// Orders:
-//  (1) part, load acquire: a look comes before all looks of the next round.
+// Orders. Numbers in the code:
+//  (1) came and went, fetch_add release: pairs with (2). What came before, by whichever thread.
+//  (2) went and came, load acquire: pairs with (1). The looks stay in order.
 //
-// Progress: add and sum are wait-free, steady_sum lock-free: it repeats when others have added.
+// Progress: wait-free.
 #pragma once
 
 #include <cstdint>
@@ -26,37 +28,36 @@ namespace cairn::detail {
 
 class spread_sum {
  public:
-  // Relaxed: a number on whose strength nothing else is read.
-  void add(std::int32_t by) noexcept {
-    parts_[sync::thread_part()].word.fetch_add_relaxed(one_change + static_cast<std::uint64_t>(by));
+  /// +1 or -1.
+  void add(int one) noexcept {
+    part& mine = parts_[sync::thread_part()];
+    (one > 0 ? mine.came : mine.went).fetch_add_release(1);  // (1)
   }
-  /// Precondition, of both: the sum fits 32 bits.
-  [[nodiscard]] std::int32_t sum() const noexcept {
-    std::uint32_t all = 0;
-    for (const part& each : parts_)
-      all += static_cast<std::uint32_t>(each.word.load_relaxed());  // as above
-    return static_cast<std::int32_t>(all);
-  }
-  [[nodiscard]] std::int32_t steady_sum() const noexcept {
-    std::uint64_t seen[sync::thread_parts] = {};
-    for (bool first = true;; first = false) {
-      bool same = !first;
-      std::uint32_t all = 0;
-      for (std::uint32_t i = 0; i < sync::thread_parts; ++i) {
-        const std::uint64_t now = parts_[i].word.load_acquire();  // (1)
-        same = same && now == seen[i];
-        seen[i] = now;
-        all += static_cast<std::uint32_t>(now);
-      }
-      if (same || sync::mutated("sum of one round")) return static_cast<std::int32_t>(all);
+  /// At least what was there at some moment of the call; that, unless things went all the time.
+  [[nodiscard]] std::int64_t sum() const noexcept {
+    constexpr int rounds = 4;
+    std::uint64_t went = all(&part::went);
+    for (int round = 1;; ++round) {
+      const std::uint64_t came = all(&part::came);
+      const std::uint64_t before = went;
+      if (round < rounds && !sync::mutated("sum: what went looked at once"))
+        went = all(&part::went);
+      if (went == before) return static_cast<std::int64_t>(came - before);
     }
   }
 
  private:
-  static constexpr std::uint64_t one_change = std::uint64_t{1} << 32;
+  using number = sync::atomic<std::uint64_t>;
   struct alignas(sync::cache_line) part {
-    sync::atomic<std::uint64_t> word;
+    number came;
+    number went;
   };
+  [[nodiscard]] std::uint64_t all(number part::*of) const noexcept {
+    std::uint64_t total = 0;
+    for (const part& each : parts_) total += (each.*of).load_acquire();  // (2)
+    return total;
+  }
+
   part parts_[sync::thread_parts];
 };
 

@@ -93,7 +93,7 @@ const fault list[] = {
      relaxed},
     {"no second look at the children", "order-back", nullptr, nullptr, coded},
     {"order: helps where it changes", "order-overtaken", nullptr, nullptr, coded},
-    {"sum of one round", "sum-steady", nullptr, nullptr, coded},
+    {"sum: what went looked at once", "sum-moves", nullptr, nullptr, coded},
     // ---- doors and rings ----
     {"gate: room without comparing", "gate-close", "runtime/room_gate.hpp",
      "if (word_.cas_acquire(seen, want)) return status::ok;", blind},
