@@ -42,7 +42,7 @@ using numbers = std::vector<std::uint32_t>;
 
 /// Each thread walks `from` from a place of its own on.
 template <class Each>
-contender walk(const char* name, std::shared_ptr<const numbers> from, Each each) {
+contender walk(const char* name, const std::shared_ptr<const numbers>& from, Each each) {
   auto at = std::make_shared<std::vector<line>>(threads_max);
   for (std::uint32_t t = 0; t < threads_max; ++t) (*at)[t].word[0] = t * 7919 % from->size();
   return {name, [from, at, each](std::uint32_t thread, std::uint64_t ops) {
