@@ -40,11 +40,13 @@ void locked(std::atomic<std::uint64_t>& word, std::uint64_t by = 1) {
 
 using numbers = std::vector<std::uint32_t>;
 
-/// Each thread walks `from` from a place of its own on.
+/// Each thread walks `from` from a place of its own on: so far from the others' that it does not
+/// find what they have just touched.
 template <class Each>
 contender walk(const char* name, const std::shared_ptr<const numbers>& from, Each each) {
   auto at = std::make_shared<std::vector<line>>(threads_max);
-  for (std::uint32_t t = 0; t < threads_max; ++t) (*at)[t].word[0] = t * 7919 % from->size();
+  for (std::uint32_t t = 0; t < threads_max; ++t)
+    (*at)[t].word[0] = t * (from->size() / threads_max);
   return {name, [from, at, each](std::uint32_t thread, std::uint64_t ops) {
             std::uint64_t next = (*at)[thread].word[0].load(std::memory_order_relaxed);
             for (std::uint64_t i = 0; i < ops; ++i) {

@@ -22,7 +22,8 @@ constexpr const char* xenium_name = "xenium vyukov_hash_map";
 
 using key_stream = std::vector<checkpoint_key>;
 
-/// Each thread begins elsewhere in the stream, and goes on where it stopped.
+/// Each thread begins elsewhere in the stream, and goes on where it stopped: so far from the others
+/// that it does not find in the caches what they have just touched.
 struct alignas(64) place {
   std::size_t at = 0;
   std::uint64_t sum = 0;  ///< what was found: so that finding it is not left out
@@ -30,8 +31,9 @@ struct alignas(64) place {
 
 class cursor {
  public:
-  explicit cursor(const key_stream& keys) : keys_(keys), places_(64) {
-    for (std::size_t i = 0; i < places_.size(); ++i) places_[i].at = i * 7919 % keys.size();
+  explicit cursor(const key_stream& keys) : keys_(keys), places_(8) {
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      places_[i].at = i * (keys.size() / places_.size());
   }
   template <class Each>
   void walk(std::uint32_t thread, std::uint64_t ops, Each&& each) {

@@ -1,7 +1,8 @@
 // CPU tile copies with non-temporal stores. A copied image is read next by another request or
 // another thread, long after it would have left the caches; storing around them saves the read
 // for ownership of each line, a third of the traffic. No checking tool sees such stores, so
-// sanitizer builds use memcpy, which they do see.
+// sanitizer builds use memcpy, which they do see: ThreadSanitizer only where it is not told to
+// ignore modules that are not instrumented.
 #include "kernels/scatter_gather_host.hpp"
 
 #include <algorithm>

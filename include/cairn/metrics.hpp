@@ -10,7 +10,8 @@
 
 namespace cairn {
 
-/// Why a boundary that the engine wanted was not kept.
+/// Why a boundary that a coordinator was given was not kept. (Who stores without one is told by the
+/// call that is refused; that is not counted.)
 enum class drop_reason : std::uint8_t {
   no_room,     ///< no units, no victim, or a limit of the catalog
   superseded,  ///< the sequence went on to another boundary
