@@ -202,13 +202,13 @@ void op_table::finish_phase(op_id op, status code, bool keep) noexcept {
   for (;;) {
     op_word w = op_word::of(bits);
     assert(w.generation == op.generation && w.phase == op_phase::finishing);
+    stays = w.observed || keep;
     awaited = w.awaited;
     w.awaited = false;
-    w.phase = w.observed || keep ? op_phase::ended : op_phase::free;
+    w.phase = stays ? op_phase::ended : op_phase::free;
     w.code = code;
     w.kept = keep;
     // (10): the record's new state happens before `ended` is seen.
-    stays = w.phase != op_phase::free;
     if (e.state.cas_acq_rel(bits, w.bits())) break;
   }
   if (awaited) {

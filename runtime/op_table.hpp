@@ -114,7 +114,7 @@ struct op_facts {
 
 class op_table {
  public:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  static constexpr std::uint32_t none = index_stack::none;
 
   /// Ops are of slots below `slots`. Precondition: neither is 0.
   op_table(std::uint32_t capacity, std::uint32_t slots, std::uint32_t ranks, bool staged = false);
