@@ -20,6 +20,7 @@
 #include <span>
 
 #include "bench/harness/callgrind.hpp"
+#include "bench/harness/cursor.hpp"
 #include "bench/peers/catalog_records.hpp"
 #include "bench/peers/unit_pools.hpp"
 #include "bench/suites.hpp"
@@ -28,7 +29,6 @@ namespace cairn::bench {
 namespace {
 
 constexpr const char* suite_name = "floors";
-constexpr std::uint32_t threads_max = 8;
 
 /// Words in one cache line. Orders cost nothing beside the lock: all are acq_rel.
 struct alignas(64) line {
@@ -40,20 +40,14 @@ void locked(std::atomic<std::uint64_t>& word, std::uint64_t by = 1) {
 
 using numbers = std::vector<std::uint32_t>;
 
-/// Each thread walks `from` from a place of its own on: so far from the others' that it does not
-/// find what they have just touched.
 template <class Each>
 contender walk(const char* name, const std::shared_ptr<const numbers>& from, Each each) {
-  auto at = std::make_shared<std::vector<line>>(threads_max);
-  for (std::uint32_t t = 0; t < threads_max; ++t)
-    (*at)[t].word[0] = t * (from->size() / threads_max);
+  auto at = std::make_shared<cursor<std::uint32_t>>(*from);
   return {name, [from, at, each](std::uint32_t thread, std::uint64_t ops) {
-            std::uint64_t next = (*at)[thread].word[0].load(std::memory_order_relaxed);
-            for (std::uint64_t i = 0; i < ops; ++i) {
-              each(thread, (*from)[next]);
-              if (++next == from->size()) next = 0;
-            }
-            (*at)[thread].word[0].store(next, std::memory_order_relaxed);
+            at->walk(thread, ops, [&](std::uint32_t i) -> std::uint64_t {
+              each(thread, i);
+              return 0;
+            });
           }};
 }
 

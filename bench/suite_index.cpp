@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "bench/harness/cursor.hpp"
 #include "bench/peers/catalog_records.hpp"
 #include "bench/peers/maps.hpp"
 #include "bench/suites.hpp"
@@ -22,40 +23,9 @@ constexpr const char* xenium_name = "xenium vyukov_hash_map";
 
 using key_stream = std::vector<checkpoint_key>;
 
-/// Each thread begins elsewhere in the stream, and goes on where it stopped: so far from the others
-/// that it does not find in the caches what they have just touched.
-struct alignas(64) place {
-  std::size_t at = 0;
-  std::uint64_t sum = 0;  ///< what was found: so that finding it is not left out
-};
-
-class cursor {
- public:
-  explicit cursor(const key_stream& keys) : keys_(keys), places_(8) {
-    for (std::size_t i = 0; i < places_.size(); ++i)
-      places_[i].at = i * (keys.size() / places_.size());
-  }
-  template <class Each>
-  void walk(std::uint32_t thread, std::uint64_t ops, Each&& each) {
-    place& mine = places_[thread];
-    std::size_t at = mine.at;
-    std::uint64_t sum = 0;
-    for (std::uint64_t i = 0; i < ops; ++i) {
-      sum += each(keys_[at]);
-      if (++at == keys_.size()) at = 0;
-    }
-    mine.at = at;
-    mine.sum += sum;
-  }
-
- private:
-  const key_stream& keys_;
-  std::vector<place> places_;
-};
-
 template <class Map>
 contender hits(const char* name, Map& map, const key_stream& keys) {
-  auto from = std::make_shared<cursor>(keys);
+  auto from = std::make_shared<cursor<checkpoint_key>>(keys);
   return {name, [&map, from](std::uint32_t thread, std::uint64_t ops) {
             from->walk(thread, ops, [&map](const checkpoint_key& key) -> std::uint64_t {
               typename Map::held held;
@@ -69,7 +39,7 @@ contender hits(const char* name, Map& map, const key_stream& keys) {
 
 template <class Map>
 contender misses(const char* name, Map& map, const key_stream& keys) {
-  auto from = std::make_shared<cursor>(keys);
+  auto from = std::make_shared<cursor<checkpoint_key>>(keys);
   return {name, [&map, from](std::uint32_t thread, std::uint64_t ops) {
             from->walk(thread, ops, [&map](const checkpoint_key& key) -> std::uint64_t {
               if (!map.miss(key)) std::abort();
@@ -79,7 +49,7 @@ contender misses(const char* name, Map& map, const key_stream& keys) {
 }
 
 contender bare_pins(catalog_records& map, const key_stream& keys) {
-  auto from = std::make_shared<cursor>(keys);
+  auto from = std::make_shared<cursor<checkpoint_key>>(keys);
   return {"pin_longest", [&map, from](std::uint32_t thread, std::uint64_t ops) {
             const deadline until = clock::now() + std::chrono::hours(1);
             from->walk(thread, ops, [&map, until](const checkpoint_key& key) -> std::uint64_t {
