@@ -40,6 +40,9 @@ void locked(std::atomic<std::uint64_t>& word, std::uint64_t by = 1) {
 
 using numbers = std::vector<std::uint32_t>;
 
+/// Records for each that can be in use: see record_homes.hpp.
+constexpr std::uint32_t spread = 3;
+
 template <class Each>
 contender walk(const char* name, const std::shared_ptr<const numbers>& from, Each each) {
   auto at = std::make_shared<cursor<std::uint32_t>>(*from);
@@ -79,23 +82,29 @@ void measure_hits(const suite_options& how, std::uint32_t keys, std::vector<row>
     return walk("cairn", order,
                 [stream, hit](std::uint32_t, std::uint32_t i) { hit((*stream)[i]); });
   };
-  // Each key has a record, and as many are vacant: see record_homes.hpp.
-  auto records = std::make_shared<std::vector<line>>(std::size_t{keys} * 2);
+  // Each key has a record, and more are vacant: see record_homes.hpp.
+  auto records = std::make_shared<std::vector<line>>(std::size_t{keys} * spread);
   const auto pin_and_unpin = [records](std::uint32_t, std::uint32_t i) {
     line& record = (*records)[i];
     if (record.word[1].load(std::memory_order_relaxed) != 0) std::abort();  // the key
     locked(record.word[0]);
     record.word[0].fetch_sub(1, std::memory_order_acq_rel);
   };
-  const auto random = draw(keys, std::min<std::size_t>(std::size_t{keys} * 2, 1U << 20), 0, 1);
-  auto lines = std::make_shared<numbers>(random);
-  for (std::uint32_t& each : *lines) each *= 2;
-  const std::string size = std::to_string(keys) + " keys";
+  const std::string size = ", " + std::to_string(keys) + " keys";
+  const std::size_t length = std::min<std::size_t>(std::size_t{keys} * 2, 1U << 20);
+  const auto uniform = draw(keys, length, 0, 1);
+  const auto zipf = draw(keys, length, 0.99, 2);
+  const auto lines_of = [](numbers drawn) {
+    for (std::uint32_t& each : drawn) each *= spread;
+    return std::make_shared<numbers>(std::move(drawn));
+  };
   for (const std::uint32_t threads : how.threads()) {
     beside(how, "hit, one hot key", threads, ask({42}),
            walk("2 locked, one line", std::make_shared<numbers>(1, 42U), pin_and_unpin), into);
-    beside(how, "hit, uniform, " + size, threads, ask(random),
-           walk("2 locked, random line", lines, pin_and_unpin), into);
+    beside(how, "hit, uniform" + size, threads, ask(uniform),
+           walk("2 locked, random line", lines_of(uniform), pin_and_unpin), into);
+    beside(how, "hit, zipf 0.99" + size, threads, ask(zipf),
+           walk("2 locked, line by zipf", lines_of(zipf), pin_and_unpin), into);
   }
 }
 
@@ -135,7 +144,7 @@ void measure_pool_floor(const suite_options& how, std::vector<row>& into) {
 // ---- eviction ---------------------------------------------------------------------------------
 
 /// The lines of a catalog of so many records, each of one unit, that a use and an evicting store
-/// change. Twice as many records as can be in use: record_homes.hpp.
+/// change. More records than can be in use: record_homes.hpp.
 struct catalog_lines {
   /// As many words as there are of something, eight to a line.
   struct words {
@@ -145,14 +154,14 @@ struct catalog_lines {
   };
 
   explicit catalog_lines(std::uint32_t live)
-      : record(std::size_t{live} * 2),
+      : record(std::size_t{live} * spread),
         part(live / 2 + 1),
         bucket(live * 4),
-        leaf(live * 2),
-        by_16(live * 2 / 16),
-        by_256(live * 2 / 256),
-        by_4096(live * 2 / 4096),
-        vacant_records(live * 2 / 64),
+        leaf(live * spread),
+        by_16(live * spread / 16),
+        by_256(live * spread / 256),
+        by_4096(live * spread / 4096),
+        vacant_records(live * spread / 64),
         vacant_units(live / 64) {}
   std::vector<line> record, part;
   words bucket, leaf, by_16, by_256, by_4096, vacant_records, vacant_units;
@@ -177,21 +186,21 @@ struct catalog_lines {
   }
   void store(std::uint32_t thread, std::uint32_t id, std::uint32_t victim) {
     auto& mine = own[thread];
-    const std::uint32_t unit = victim / 2;  // the victim's, and the new record's
-    locked(mine.op.word[0]);                // claimed
-    locked(vacant_records[id / 64]);        // a record
-    locked(record[id].word[0]);             // claimed
-    locked(bucket[id * 2]);                 // into the index
-    locked(record[victim].word[0]);         // evicted
-    locked(mine.evictable.word[0]);         // one less
-    locked(leaf[victim]);                   // out of the order, and of
-    locked(by_16[victim / 16]);             // the nodes above, all of which name it
+    const std::uint32_t unit = victim / spread;  // the victim's, and the new record's
+    locked(mine.op.word[0]);                     // claimed
+    locked(vacant_records[id / 64]);             // a record
+    locked(record[id].word[0]);                  // claimed
+    locked(bucket[id + id / 3]);                 // into the index
+    locked(record[victim].word[0]);              // evicted
+    locked(mine.evictable.word[0]);              // one less
+    locked(leaf[victim]);                        // out of the order, and of
+    locked(by_16[victim / 16]);                  // the nodes above, all of which name it
     locked(by_256[victim / 256]);
     locked(by_4096[victim / 4096]);
     locked(top.word[victim / 65536 % 8]);
     locked(root.word[0]);
     locked(record[victim].word[2]);         // out of the index: marked
-    locked(bucket[victim * 2]);             // and unlinked
+    locked(bucket[victim + victim / 3]);    // and unlinked
     locked(fates.word[1]);                  // evicted
     locked(part[unit / 2].word[unit % 2]);  // the victim's units: released once
     locked(vacant_units[unit / 64]);        // put
@@ -236,8 +245,8 @@ void measure_requests(const suite_options& how, std::vector<row>& into) {
         order->push_back(static_cast<std::uint32_t>(order->size()));
         const bool miss = random.below(100) < percent;
         requests->push_back(
-            {static_cast<std::uint32_t>(key * std::uint64_t{entries} * 2 / keys),
-             miss ? static_cast<std::uint32_t>(random.below(entries * 2)) : request::none});
+            {static_cast<std::uint32_t>(key * std::uint64_t{entries} * spread / keys),
+             miss ? static_cast<std::uint32_t>(random.below(entries * spread)) : request::none});
       }
       beside(how, "use or insert, " + std::to_string(percent) + " % misses", threads,
              walk("cairn", asked,

@@ -81,6 +81,7 @@ void bitmap::settle(std::uint32_t level, std::uint32_t w) noexcept {
 std::uint32_t bitmap::first_below(std::uint32_t begin, std::uint64_t seen) const noexcept {
   const word* words = level_[0].get() + begin;
   std::uint32_t passed = 0;
+  __builtin_prefetch(&words[lowest(seen)], 1);  // to be written: not first shared, then taken
   do {
     const std::uint32_t w = lowest(seen);
     if (words[w].load_acquire() != 0) return begin + w;  // (8)

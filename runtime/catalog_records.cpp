@@ -130,9 +130,19 @@ void catalog::state::reclaim(std::uint32_t id, bool release_units) noexcept {
 }
 
 std::uint32_t catalog::state::take_vacant(const checkpoint_key& key) noexcept {
-  const std::uint32_t home = homes.of(detail::hash_of(key));
-  if (free_records.contains(home) && free_records.take(home)) return home;
-  return free_records.take_lowest();
+  const std::uint64_t hash = detail::hash_of(key);
+  const std::uint32_t home = homes.of(hash);
+  const auto take = [&](std::uint32_t id) {
+    return free_records.contains(id) && free_records.take(id);
+  };
+  if (take(home)) return home;
+  const std::uint32_t id =
+      take(homes.next_to(home)) ? homes.next_to(home) : free_records.take_lowest();
+  if (id != none) {
+    const auto guest = detail::guest_word::of(id, detail::print_of(hash));
+    records[home].guest.store_relaxed(guest.pack());  // relaxed: whoever follows it pins and looks
+  }
+  return id;
 }
 
 std::uint32_t catalog::state::claim_record(const checkpoint_key& key,

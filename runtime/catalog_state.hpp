@@ -90,7 +90,7 @@ struct catalog::state {
   template <class Wanted>
   std::uint32_t pin_key(const checkpoint_key& key, std::uint64_t one, Wanted&& wanted,
                         detail::record_word& found) const noexcept;
-  /// Its second half: by the index, wherever the record lies.
+  /// Its second half: wherever the record lies, as the home says or the index.
   template <class Wanted>
   std::uint32_t pin_stray(const checkpoint_key& key, std::uint64_t one, Wanted wanted,
                           detail::record_word& found) const noexcept;
@@ -260,9 +260,9 @@ template <class Wanted>
     detail::record_word& found) const noexcept {
   // At home first. Who is READY or COPYING there is in the index as well, or just leaving it, and
   // try_pin judges him as it judges those whom the index names. What is read before is a guess.
-  const std::uint64_t hash = detail::hash_of(key);
-  by_key.expect(hash);  // in case he is not there
-  const std::uint32_t home = homes.of(hash);
+  const std::uint32_t home = homes.of(detail::hash_of(key));
+  __builtin_prefetch(&records[home], 1);              // to be written: not first shared, then taken
+  __builtin_prefetch(&records[homes.next_to(home)]);  // in case he is not there
   if (records[home].has(key) && try_pin(home, key, one, wanted, found)) return home;
   detail::record_word stray;
   const std::uint32_t at = pin_stray(key, one, wanted, stray);
@@ -274,6 +274,13 @@ template <class Wanted>
 [[gnu::noinline]] std::uint32_t catalog::state::pin_stray(
     const checkpoint_key& key, std::uint64_t one, Wanted wanted,
     detail::record_word& found) const noexcept {
+  const std::uint64_t hash = detail::hash_of(key);
+  by_key.expect(hash);  // in case the home does not know either
+  // Relaxed: a guess, judged like the one above.
+  const auto guest = detail::guest_word::unpack(records[homes.of(hash)].guest.load_relaxed());
+  if (guest.print == detail::print_of(hash) && records[guest.id].has(key) &&
+      try_pin(guest.id, key, one, wanted, found))
+    return guest.id;
   return by_key.find(key, [&](std::uint32_t id) { return try_pin(id, key, one, wanted, found); });
 }
 

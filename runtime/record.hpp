@@ -120,13 +120,16 @@ struct alignas(std::uint64_t) record_word {
 
 static_assert(sizeof(record_word) == sizeof(std::uint64_t));
 
-/// One cache line. `hint` belongs to the tenant that set it; `used` and `born` order uses. Relaxed:
-/// `hint`, published by the (4) that follows, and `born`, published by (7).
+/// One cache line. `hint` belongs to the tenant that set it; `used` and `born` order uses; `guest`
+/// belongs to no tenant: it is a guest_word (record_homes.hpp) of the keys whose home this is.
+/// Relaxed: `hint`, published by the (4) that follows, `born`, published by (7), and `guest`, a
+/// guess.
 struct alignas(sync::cache_line) record {
   index_node node;
   sync::atomic<std::uint64_t> word;
   sync::atomic<std::uint64_t> used;
   sync::atomic<std::uint64_t> born;
+  sync::atomic<std::uint32_t> guest;
   sync::atomic<std::uint8_t> hint;
 
   /// Relaxed: read behind a (1) or (5), whose tenant's key it is while that tenancy lasts.

@@ -205,6 +205,7 @@ struct unit_pool::state {
 
   // ---- free units (unit_pool.cpp) -------------------------------------------------
   [[nodiscard]] bool take_credits(std::uint32_t count) noexcept {
+    __builtin_prefetch(&credits_, 1);  // to be written: not first shared, then taken
     std::uint32_t seen = credits_.load_relaxed();
     while ((seen & credit_mask) >= count)
       if (credits_.cas_acquire(seen, seen - count)) return true;  // (4)

@@ -3,12 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
-#include "runtime/index_words.hpp"
+#include "runtime/catalog_state.hpp"
 #include "tests/catalog_fixture.hpp"
 
 namespace cairn {
+
+struct catalog_internals {
+  static detail::guest_word guest_of(const catalog& of, std::uint32_t home) {
+    return detail::guest_word::unpack(of.state_->records[home].guest.load_relaxed());
+  }
+};
+
 namespace {
 
 using namespace catalog_tests;
@@ -23,6 +31,23 @@ TEST(RecordHomes, EveryHomeIsARecordAndThereAreEnough) {
       EXPECT_LT(homes.of(hash), homes.records()) << live;
     EXPECT_EQ(homes.of(~0ULL), homes.records() - 1) << live;
   }
+}
+
+TEST(RecordHomes, TwoAndTwoHomesAreNeighboursAndShareAPairOfLines) {
+  for (const std::uint32_t live : {65U, 79U, 1000U, max_index - 1, max_index}) {
+    const record_homes homes(live);
+    const std::uint32_t first = homes.of(0);
+    for (const std::uint32_t home : {first, first + 1, homes.records() - 1, homes.records() - 2}) {
+      const std::uint32_t next = homes.next_to(home);
+      EXPECT_EQ(next / 2, home / 2) << live;
+      EXPECT_NE(next, home) << live;
+      EXPECT_EQ(homes.next_to(next), home) << live;
+      EXPECT_GE(next, first) << live;
+      EXPECT_LT(next, homes.records()) << live;
+    }
+  }
+  const record_homes small(64);
+  EXPECT_EQ(small.next_to(small.of(1)), small.of(2));  // one home for all
 }
 
 TEST(RecordHomes, HomesOfManyRecordsDiffer) {
@@ -45,7 +70,9 @@ TEST(RecordHomes, AKeyWhoseHomeIsVacantLiesThere) {
   fixture f(3 * many);
   const record_homes homes(many + 4);  // the fixture's max_threads
   std::set<std::uint32_t> taken;
+  std::map<std::uint32_t, std::uint64_t> guests;  ///< the last key that found its home taken
   std::uint32_t at_home = 0;
+  std::uint32_t next_door = 0;
   for (std::uint64_t n = 0; n < many; ++n) {
     f.store(n);
     const std::uint32_t home = homes.of(detail::hash_of(key(n)));
@@ -53,13 +80,21 @@ TEST(RecordHomes, AKeyWhoseHomeIsVacantLiesThere) {
     if (taken.count(home) == 0) {
       EXPECT_EQ(place, home);
       ++at_home;
-    } else {
-      EXPECT_NE(place, home);
+    } else if (taken.count(homes.next_to(home)) == 0) {
+      EXPECT_EQ(place, homes.next_to(home));
+      ++next_door;
     }
+    if (place != home) guests[home] = n;
     EXPECT_TRUE(taken.insert(place).second);
   }
   EXPECT_GT(at_home, many / 2);
-  EXPECT_LT(at_home, many);  // or nothing was tried that is not at home
+  EXPECT_GT(next_door, 0U);
+  EXPECT_LT(at_home + next_door, many);  // or nothing was tried that is neither
+  for (const auto& [home, n] : guests) {
+    const auto guest = catalog_internals::guest_of(*f.records, home);
+    EXPECT_EQ(guest.id, place_of(f, n));
+    EXPECT_EQ(guest.print, detail::print_of(detail::hash_of(key(n))));
+  }
 }
 
 TEST(RecordHomes, WhatIsNotAtHomeIsHeldAllTheSame) {

@@ -9,12 +9,14 @@
 #include "runtime/index_words.hpp"
 #include "runtime/op_table.hpp"
 #include "runtime/record.hpp"
+#include "runtime/record_homes.hpp"
 
 namespace {
 
 using cairn::checkpoint_key;
 using cairn::status;
 using cairn::detail::edge;
+using cairn::detail::guest_word;
 using cairn::detail::hash_of;
 using cairn::detail::op_phase;
 using cairn::detail::op_word;
@@ -44,6 +46,14 @@ TEST(Words, OfARecordCountPinsAndRestoresBySums) {
   EXPECT_EQ(bits([](record_word& w) { w.parked = true; }), at(35, 1));
   EXPECT_EQ(bits([](record_word& w) { w.generation = record_word::generation_mask; }),
             at(36, record_word::generation_mask));
+}
+
+TEST(Words, OfAGuestComeBackWhole) {
+  for (const std::uint32_t id : {0U, 1U, cairn::max_index}) {
+    const auto guest = guest_word::unpack(guest_word::of(id, 0xa5).pack());
+    EXPECT_EQ(guest.id, id);
+    EXPECT_EQ(guest.print, 0xa5);
+  }
 }
 
 TEST(Words, OfSmallNumbersTheHashSpreadsInEitherHalf) {

@@ -232,7 +232,7 @@ class catalog {
   void count_orphan() noexcept;
 
  private:
-  friend struct catalog_internals;  // of the benchmarks: the way of begin_restore to its pin
+  friend struct catalog_internals;  // of benchmarks and tests: the way of begin_restore to its pin
   struct state;
   explicit catalog(std::unique_ptr<state> s) noexcept;
   std::unique_ptr<state> state_;
