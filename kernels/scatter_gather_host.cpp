@@ -97,9 +97,10 @@ std::size_t head_bytes(const std::byte* to) noexcept {
 // set alone.
 namespace avx512 {
 
-#define CAIRN_TARGET __attribute__((target("avx512f,avx512bw,bmi2")))
+#define CAIRN_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,bmi2")))
 using reg = __m512i;
 constexpr std::size_t reg_bytes = 64;
+constexpr std::size_t quarter_bytes = 16;
 constexpr std::size_t summing_lanes = 8;
 
 CAIRN_TARGET inline reg zero() {
@@ -136,7 +137,11 @@ CAIRN_TARGET inline reg load_part(const std::byte* from, std::size_t bytes) {
   return _mm512_maskz_loadu_epi8(first(bytes), from);
 }
 CAIRN_TARGET inline void store_part(std::byte* to, reg r, std::size_t bytes) {
-  _mm512_mask_storeu_epi8(to, first(bytes), r);
+  // Not to have the line fetched too into which a whole register would reach, all of it masked.
+  if (bytes <= quarter_bytes)
+    _mm_mask_storeu_epi8(to, static_cast<__mmask16>(first(bytes)), _mm512_castsi512_si128(r));
+  else
+    _mm512_mask_storeu_epi8(to, first(bytes), r);
 }
 /// The words that begin within `bytes`; zero for the others.
 CAIRN_TARGET inline reg first_words(reg words, std::size_t bytes) {
@@ -207,7 +212,7 @@ variants find_variants() noexcept {
 #if defined(CAIRN_STREAMING_COPIES)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("bmi2"))
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
     found.list[found.count++] = {"avx512", avx512::copy, avx512::copy_and_sum};
   if (__builtin_cpu_supports("avx2"))
     found.list[found.count++] = {"avx2", avx2::copy, avx2::copy_and_sum};
