@@ -17,11 +17,14 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "bench/harness/callgrind.hpp"
 #include "bench/harness/cursor.hpp"
 #include "bench/peers/catalog_records.hpp"
+#include "bench/peers/maps.hpp"
+#include "bench/peers/pool_turns.hpp"
 #include "bench/peers/unit_pools.hpp"
 #include "bench/suites.hpp"
 
@@ -54,13 +57,18 @@ contender walk(const char* name, const std::shared_ptr<const numbers>& from, Eac
           }};
 }
 
+/// `peer`: whom another suite's bar is against. How many times its time the floor alone fits in: a
+/// bar above that is out of reach for this protocol.
 void beside(const suite_options& how, const std::string& what, std::uint32_t threads,
-            contender ours, contender floor, std::vector<row>& into) {
-  const auto s =
-      hold_contest(contest_options::of(how.how, threads), {std::move(ours), std::move(floor)});
+            contender ours, contender floor, std::vector<row>& into,
+            const std::optional<contender>& peer = {}) {
+  std::vector<contender> all{std::move(ours), std::move(floor)};
+  if (peer) all.push_back(*peer);
+  const auto s = hold_contest(contest_options::of(how.how, threads), std::move(all));
   row found = less_is_better(suite_name, what, s[0].ns(), s[1].name, s[1].ns(), "ns/op");
   found.threads = threads;
   into.push_back(found);
+  if (peer) into.push_back(contest_row(suite_name, what + ", floor alone", threads, s[1], s[2]));
 }
 
 // ---- index ------------------------------------------------------------------------------------
@@ -114,14 +122,6 @@ void measure_pool_floor(const suite_options& how, std::vector<row>& into) {
   constexpr std::uint32_t units = 1U << 16;
   constexpr std::uint32_t each = 16;
   for (const std::uint32_t threads : how.threads()) {
-    auto pool = std::make_shared<cairn_pool>(units);
-    const contender ours{"cairn", [pool](std::uint32_t thread, std::uint64_t ops) {
-                           std::vector<unit_id> held(each);
-                           for (std::uint64_t i = 0; i < ops; ++i)
-                             if (!pool->reserve(thread, held, thread + 1) ||
-                                 !pool->release(thread, held, thread + 1))
-                               std::abort();
-                         }};
     struct lines {
       line credits, bits;
       line own[threads_max];
@@ -137,7 +137,9 @@ void measure_pool_floor(const suite_options& how, std::vector<row>& into) {
                               locked(on->credits.word[0]);
                             }
                           }};
-    beside(how, "reserve and release 16 units", threads, ours, floor, into);
+    beside(how, "reserve and release 16 units", threads,
+           pool_turns("cairn", std::make_shared<cairn_pool>(units), each), floor, into,
+           pool_turns("moodycamel, bulk", std::make_shared<queue_pool>(units, threads), each));
   }
 }
 
@@ -235,6 +237,8 @@ void measure_requests(const suite_options& how, std::vector<row>& into) {
       auto asked = std::make_shared<numbers>(draw(keys, 1U << 20, 0, 17));
       auto on = std::make_shared<catalog_records>(entries);
       for (std::uint64_t i = 0; i < keys; ++i) (void)on->store(key_of(i));
+      auto hyper = std::make_shared<rocksdb_map>(rocksdb_map::hyper_clock(entries, 0));
+      for (std::uint64_t i = 0; i < keys; ++i) hyper->insert(key_of(i), 1);
       // The same requests to the lines: each key has its record, any of them may miss, and who was
       // used longest ago is anybody.
       auto lines = std::make_shared<catalog_lines>(entries);
@@ -262,7 +266,15 @@ void measure_requests(const suite_options& how, std::vector<row>& into) {
                     else
                       lines->store(thread, one.record, one.victim);
                   }),
-             into);
+             into, walk("HyperClockCache", asked, [hyper](std::uint32_t, std::uint32_t i) {
+               const checkpoint_key key = key_of(i);
+               rocksdb_map::held held;
+               std::uint32_t id = 0;
+               if (hyper->pin(key, held, id))
+                 hyper->unpin(held);
+               else
+                 hyper->insert(key, 1);
+             }));
     }
 }
 

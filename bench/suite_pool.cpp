@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
-#include <thread>
 
+#include "bench/peers/pool_turns.hpp"
 #include "bench/peers/unit_pools.hpp"
 #include "bench/suites.hpp"
 
@@ -18,19 +18,6 @@ namespace cairn::bench {
 namespace {
 
 constexpr const char* suite_name = "pool";
-
-template <class Pool>
-contender turns(const char* name, std::shared_ptr<Pool> on, std::uint32_t units) {
-  return {name, [on, units](std::uint32_t thread, std::uint64_t ops) {
-            std::vector<unit_id> held(units);
-            const owner_id owner = thread + 1;
-            for (std::uint64_t i = 0; i < ops; ++i) {
-              // The queue may answer that it has none while another thread moves units in it.
-              while (!on->reserve(thread, held, owner)) std::this_thread::yield();
-              if (!on->release(thread, held, owner)) std::abort();
-            }
-          }};
-}
 
 /// All units are taken one by one; one in sixteen comes back, in an order that is the same for all.
 template <class Pool>
@@ -53,9 +40,10 @@ void measure_pool(const suite_options& how, std::vector<row>& into) {
                            const auto& prepared, std::optional<double> bar) {
     const auto s = hold_contest(
         contest_options::of(how.how, threads),
-        {turns("cairn", prepared(std::make_shared<cairn_pool>(units)), each),
-         turns("moodycamel, bulk", prepared(std::make_shared<queue_pool>(units, threads)), each),
-         turns("mutex and vector", prepared(std::make_shared<vector_pool>(units)), each)});
+        {pool_turns("cairn", prepared(std::make_shared<cairn_pool>(units)), each),
+         pool_turns("moodycamel, bulk", prepared(std::make_shared<queue_pool>(units, threads)),
+                    each),
+         pool_turns("mutex and vector", prepared(std::make_shared<vector_pool>(units)), each)});
     for (std::size_t i = 1; i < s.size(); ++i)
       into.push_back(contest_row(suite_name, what, threads, s[0], s[i], bar));
   };

@@ -5,14 +5,23 @@
 // Asleep: it has had time to; then the call wakes it, which is a futex call, and may take half a
 // microsecond beyond what the same call takes for a thread that sleeps in plain sight, measured in
 // turns with it. Medians there. Elapsed time, and so with whatever the machine does in between.
+//
+// Where the kernel runs the woken thread at once on the caller's processor, that thread's pass
+// counts as the caller's time. So once more, without a bar, with the threads that sleep on a
+// processor of their own.
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "bench/harness/team.hpp"
 #include "bench/peers/hollow_copier.hpp"
@@ -63,6 +72,51 @@ class sleeper {
   std::thread thread_;
 };
 
+/// Keeps the calling thread, and those that it starts, on one of the processors that it may use.
+class on_processor {
+ public:
+  explicit on_processor(int nth) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &before_) && nth-- == 0) CPU_SET(cpu, &one);
+    set_ = CPU_COUNT(&one) == 1 && sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+  ~on_processor() {
+    if (set_) (void)sched_setaffinity(0, sizeof before_, &before_);
+  }
+  on_processor(const on_processor&) = delete;
+  on_processor& operator=(const on_processor&) = delete;
+  [[nodiscard]] bool set() const { return set_; }
+
+ private:
+  cpu_set_t before_{};
+  bool set_ = false;
+};
+
+struct sleepers {
+  std::unique_ptr<hollow_copier> copies = std::make_unique<hollow_copier>("replay", true);
+  std::unique_ptr<sleeper> other = std::make_unique<sleeper>();
+};
+
+struct wake_times {
+  std::vector<double> ours;
+  std::vector<double> bare;
+};
+
+wake_times wake_in_turn(hollow_copier& on, sleeper& other, int count) {
+  wake_times ns;
+  for (int i = 0; i < count; ++i) {
+    // Long enough for both to have spun and fallen asleep.
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    ns.ours.push_back(timed_submit(on, static_cast<slot_id>(on.sent() % hollow_copier::slots)));
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    ns.bare.push_back(other.timed_wake());
+  }
+  return ns;
+}
+
 /// While the copy thread is busy with one launch, an op for each other slot.
 std::vector<double> awake(hollow_copier& on, std::size_t count) {
   std::vector<double> ns;
@@ -98,17 +152,9 @@ void measure_queue(const suite_options& how, std::vector<row>& into) {
   into.push_back(less_is_better(suite_name, "submit, copy thread awake, median", median(medians),
                                 "", 0, "ns"));
 
-  sleeper other;
-  std::vector<double> ours;
-  std::vector<double> bare;
   const int wakes = how.small() ? 20 : 2000;
-  for (int i = 0; i < wakes; ++i) {
-    // Long enough for both to have spun and fallen asleep.
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-    ours.push_back(timed_submit(on, static_cast<slot_id>(on.sent() % hollow_copier::slots)));
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-    bare.push_back(other.timed_wake());
-  }
+  sleeper other;
+  const auto [ours, bare] = wake_in_turn(on, other, wakes);
   const double wake = median(bare);
   into.push_back(at_most(suite_name, "submit, copy thread asleep, median", median(ours),
                          "futex wake", wake, "ns", (wake + 500) / wake));
@@ -116,6 +162,20 @@ void measure_queue(const suite_options& how, std::vector<row>& into) {
   // decides, and mostly it does. Its time counts as the caller's then.
   into.push_back(less_is_better(suite_name, "submit, copy thread asleep, first decile",
                                 quantile(ours, 0.1), "futex wake", quantile(bare, 0.1), "ns"));
+
+  const auto apart = [] {
+    const on_processor second(1);
+    return second.set() ? std::optional<sleepers>(std::in_place) : std::nullopt;
+  }();
+  const on_processor first(0);
+  const std::string what = "submit, copy thread asleep on a processor of its own, median";
+  if (!apart || !first.set()) {
+    into.push_back(without_figures(suite_name, what, "futex wake", "one processor", false));
+    return;
+  }
+  const auto [far, bare_far] = wake_in_turn(*apart->copies, *apart->other, wakes);
+  into.push_back(
+      less_is_better(suite_name, what, median(far), "futex wake", median(bare_far), "ns"));
 }
 
 }  // namespace cairn::bench
