@@ -261,7 +261,6 @@ template <class Wanted>
   // At home first. Who is READY or COPYING there is in the index as well, or just leaving it, and
   // try_pin judges him as it judges those whom the index names. What is read before is a guess.
   const std::uint32_t home = homes.of(detail::hash_of(key));
-  __builtin_prefetch(&records[home], 1);              // to be written: not first shared, then taken
   __builtin_prefetch(&records[homes.next_to(home)]);  // in case he is not there
   if (records[home].has(key) && try_pin(home, key, one, wanted, found)) return home;
   detail::record_word stray;
