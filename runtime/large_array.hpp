@@ -1,10 +1,12 @@
 // An array of fixed length for tables that are read at random. Large ones ask the system for huge
 // pages: a table of many megabytes otherwise misses the translation of its address as often as the
-// cache. Knows nothing of what it holds.
+// cache. Begins a pair of cache lines, which processors like to fetch together. Knows nothing of
+// what it holds.
 #pragma once
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -26,9 +28,10 @@ class large_array {
 
  private:
   static constexpr std::size_t huge_page = std::size_t{2} << 20;
+  static constexpr std::size_t least = std::max(alignof(T), std::size_t{128});
 
   static std::align_val_t alignment(std::size_t length) noexcept {
-    return std::align_val_t{length * sizeof(T) >= huge_page ? huge_page : alignof(T)};
+    return std::align_val_t{length * sizeof(T) >= huge_page ? huge_page : least};
   }
   static T* make(std::size_t length) {
     void* const at = ::operator new(length * sizeof(T), alignment(length));

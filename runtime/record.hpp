@@ -44,9 +44,9 @@
 // somebody still removes it. (The evictor and a refused store go on to `vacant` themselves.)
 //
 // A pin may be tried on any record at any time, found in the index or looked at because it is the
-// home of the key (record_homes.hpp): it holds if the word then says READY (or COPYING, for a
-// forgetter) and the key is the right one. Such a record has entered the index, as a store becomes
-// COPYING after that.
+// home of the key, or its home's last guest (record_homes.hpp): it holds if the word then says
+// READY (or COPYING, for a forgetter) and the key is the right one. Such a record has entered the
+// index, as a store becomes COPYING after that.
 //
 // Orders. Pins acquire: the tenant's key and units were written before its word said `ready`
 // (release). Unpins release: what the holder read happens before the units are reused.

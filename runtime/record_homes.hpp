@@ -16,9 +16,9 @@
 
 namespace cairn::detail {
 
-/// Kept at a home: the record that was last taken for a key which belongs there. A hint: that
-/// record may have another key by now. The print, of that key's hash, spares most others a look at
-/// it.
+/// Kept at a home: the record that was last taken for a key which found this home taken. A hint:
+/// that record may have another key by now, or none. The print, of the key's hash, spares most
+/// others a look at it.
 struct alignas(std::uint32_t) guest_word {
   std::uint32_t id : 24 = 0;
   std::uint32_t print : 8 = 0;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -12,6 +13,9 @@
 namespace cairn {
 
 struct catalog_internals {
+  static const detail::record* record_at(const catalog& of, std::uint32_t id) {
+    return &of.state_->records[id];
+  }
   static detail::guest_word guest_of(const catalog& of, std::uint32_t home) {
     return detail::guest_word::unpack(of.state_->records[home].guest.load_relaxed());
   }
@@ -33,7 +37,7 @@ TEST(RecordHomes, EveryHomeIsARecordAndThereAreEnough) {
   }
 }
 
-TEST(RecordHomes, TwoAndTwoHomesAreNeighboursAndShareAPairOfLines) {
+TEST(RecordHomes, TwoAndTwoHomesAreNeighbours) {
   for (const std::uint32_t live : {65U, 79U, 1000U, max_index - 1, max_index}) {
     const record_homes homes(live);
     const std::uint32_t first = homes.of(0);
@@ -64,6 +68,20 @@ std::uint32_t place_of(const fixture& f, std::uint64_t n) {
   const auto found = f.records->lookup(key(n));
   EXPECT_TRUE(found.has_value()) << n;
   return found ? found->index : ~0U;
+}
+
+TEST(RecordHomes, NeighboursShareAPairOfLines) {
+  const auto pair_of = [](const void* at) {
+    return reinterpret_cast<std::uintptr_t>(at) / (2 * sync::cache_line);
+  };
+  for (const std::uint32_t live : {65U, 100U, 1000U, 8000U}) {
+    const fixture f(3 * (live - 4));
+    const record_homes homes(live);
+    const std::uint32_t home = homes.of(0);
+    EXPECT_EQ(pair_of(catalog_internals::record_at(*f.records, home)),
+              pair_of(catalog_internals::record_at(*f.records, homes.next_to(home))))
+        << live;
+  }
 }
 
 TEST(RecordHomes, AKeyWhoseHomeIsVacantLiesThere) {
