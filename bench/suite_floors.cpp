@@ -57,8 +57,8 @@ contender walk(const char* name, const std::shared_ptr<const numbers>& from, Eac
           }};
 }
 
-/// `peer`: whom another suite's bar is against. How many times its time the floor alone fits in: a
-/// bar above that is out of reach for this protocol.
+/// `peer`: whom another suite's bar is against. Its time over the floor's, in a row of its own:
+/// with one thread, a bar above that ratio is out of reach for this protocol.
 void beside(const suite_options& how, const std::string& what, std::uint32_t threads,
             contender ours, contender floor, std::vector<row>& into,
             const std::optional<contender>& peer = {}) {
