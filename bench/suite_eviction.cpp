@@ -11,7 +11,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "bench/peers/catalog_records.hpp"
+#include "bench/peers/caches.hpp"
 #include "bench/peers/maps.hpp"
 #include "bench/suites.hpp"
 
@@ -20,30 +20,6 @@ namespace {
 
 constexpr const char* suite_name = "eviction";
 constexpr double bar = 1.8;
-
-struct cairn_cache {
-  catalog_records on;
-  explicit cairn_cache(std::uint32_t entries) : on(entries) {}
-  bool use(const checkpoint_key& key, std::uint32_t thread) {
-    if (on.restore(key, thread)) return true;
-    (void)on.store(key, thread);
-    return false;
-  }
-};
-
-struct rocksdb_cache {
-  rocksdb_map on;
-  bool use(const checkpoint_key& key, std::uint32_t) {
-    rocksdb_map::held held;
-    std::uint32_t id = 0;
-    if (on.pin(key, held, id)) {
-      on.unpin(held);
-      return true;
-    }
-    on.insert(key, 1);
-    return false;
-  }
-};
 
 /// Exactly least recently used, for the hit ratio.
 class lru_list {

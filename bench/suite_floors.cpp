@@ -22,6 +22,7 @@
 
 #include "bench/harness/callgrind.hpp"
 #include "bench/harness/cursor.hpp"
+#include "bench/peers/caches.hpp"
 #include "bench/peers/catalog_records.hpp"
 #include "bench/peers/maps.hpp"
 #include "bench/peers/pool_turns.hpp"
@@ -192,7 +193,7 @@ struct catalog_lines {
     locked(mine.op.word[0]);                     // claimed
     locked(vacant_records[id / 64]);             // a record
     locked(record[id].word[0]);                  // claimed
-    locked(bucket[id + id / 3]);                 // into the index
+    locked(bucket[id * 4 / spread]);             // into the index
     locked(record[victim].word[0]);              // evicted
     locked(mine.evictable.word[0]);              // one less
     locked(leaf[victim]);                        // out of the order, and of
@@ -202,7 +203,7 @@ struct catalog_lines {
     locked(top.word[victim / 65536 % 8]);
     locked(root.word[0]);
     locked(record[victim].word[2]);         // out of the index: marked
-    locked(bucket[victim + victim / 3]);    // and unlinked
+    locked(bucket[victim * 4 / spread]);    // and unlinked
     locked(fates.word[1]);                  // evicted
     locked(part[unit / 2].word[unit % 2]);  // the victim's units: released once
     locked(vacant_units[unit / 64]);        // put
@@ -235,10 +236,12 @@ void measure_requests(const suite_options& how, std::vector<row>& into) {
     for (const std::uint32_t threads : how.threads()) {
       const std::uint64_t keys = std::uint64_t{entries} * 100 / (100 - percent);
       auto asked = std::make_shared<numbers>(draw(keys, 1U << 20, 0, 17));
-      auto on = std::make_shared<catalog_records>(entries);
-      for (std::uint64_t i = 0; i < keys; ++i) (void)on->store(key_of(i));
-      auto hyper = std::make_shared<rocksdb_map>(rocksdb_map::hyper_clock(entries, 0));
-      for (std::uint64_t i = 0; i < keys; ++i) hyper->insert(key_of(i), 1);
+      const auto ask = [&](const char* name, auto cache) {
+        for (std::uint64_t i = 0; i < keys; ++i) (void)cache->use(key_of(i), 0);  // fills it
+        return walk(name, asked, [cache](std::uint32_t thread, std::uint32_t i) {
+          (void)cache->use(key_of(i), thread);
+        });
+      };
       // The same requests to the lines: each key has its record, any of them may miss, and who was
       // used longest ago is anybody.
       auto lines = std::make_shared<catalog_lines>(entries);
@@ -253,11 +256,7 @@ void measure_requests(const suite_options& how, std::vector<row>& into) {
              miss ? static_cast<std::uint32_t>(random.below(entries * spread)) : request::none});
       }
       beside(how, "use or insert, " + std::to_string(percent) + " % misses", threads,
-             walk("cairn", asked,
-                  [on](std::uint32_t thread, std::uint32_t i) {
-                    const checkpoint_key key = key_of(i);
-                    if (!on->restore(key, thread)) (void)on->store(key, thread);
-                  }),
+             ask("cairn", std::make_shared<cairn_cache>(entries)),
              walk("locked ones alone", order,
                   [lines, requests](std::uint32_t thread, std::uint32_t i) {
                     const request& one = (*requests)[i];
@@ -266,15 +265,9 @@ void measure_requests(const suite_options& how, std::vector<row>& into) {
                     else
                       lines->store(thread, one.record, one.victim);
                   }),
-             into, walk("HyperClockCache", asked, [hyper](std::uint32_t, std::uint32_t i) {
-               const checkpoint_key key = key_of(i);
-               rocksdb_map::held held;
-               std::uint32_t id = 0;
-               if (hyper->pin(key, held, id))
-                 hyper->unpin(held);
-               else
-                 hyper->insert(key, 1);
-             }));
+             into,
+             ask("HyperClockCache", std::make_shared<rocksdb_cache>(
+                                        rocksdb_cache{rocksdb_map::hyper_clock(entries, 0)})));
     }
 }
 

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -95,8 +94,8 @@ class on_processor {
 };
 
 struct sleepers {
-  std::unique_ptr<hollow_copier> copies = std::make_unique<hollow_copier>("replay", true);
-  std::unique_ptr<sleeper> other = std::make_unique<sleeper>();
+  hollow_copier copies{"replay", true};
+  sleeper other;
 };
 
 struct wake_times {
@@ -162,13 +161,11 @@ void measure_queue(const suite_options& how, std::vector<row>& into) {
   into.push_back(less_is_better(suite_name, "submit, copy thread asleep, first decile",
                                 quantile(ours, 0.1), "futex wake", quantile(bare, 0.1), "ns"));
 
-  const auto apart = [] {
-    const on_processor second(1);
-    return second.set() ? std::optional<sleepers>(std::in_place) : std::nullopt;
-  }();
+  std::optional<sleepers> apart;
+  if (const on_processor second(1); second.set()) apart.emplace();
   const on_processor first(0);
   if (!apart || !first.set()) return;  // one processor: not a row without figures, which fails
-  const auto [far, bare_far] = wake_in_turn(*apart->copies, *apart->other, wakes);
+  const auto [far, bare_far] = wake_in_turn(apart->copies, apart->other, wakes);
   into.push_back(less_is_better(suite_name,
                                 "submit, copy thread asleep on a processor of its own, median",
                                 median(far), "futex wake", median(bare_far), "ns"));

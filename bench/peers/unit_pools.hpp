@@ -39,12 +39,6 @@ class owners {
   std::unique_ptr<std::atomic<std::uint64_t>[]> of_;
 };
 
-// Where GCC inlines all of the queue it takes a producer for null, and warns of what would follow.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wstringop-overflow"
-#endif
-
 /// moodycamel's queue, whose bulk calls are its fast way, with a token per thread as it advises.
 /// All or nothing: what a dequeue brings short goes back.
 class queue_pool {
@@ -95,10 +89,6 @@ class queue_pool {
   owners owners_;
   std::vector<std::unique_ptr<tokens>> tokens_;
 };
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 /// A mutex and a vector of free units, the last freed first. Owners are checked under the mutex
 /// too: of two threads that release the same units at once one must be refused. Who has taken units
