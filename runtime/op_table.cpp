@@ -215,7 +215,7 @@ void op_table::finish_phase(op_id op, status code, bool keep) noexcept {
     e.bell.fetch_add_release(1);  // (6) release: pairs with (7); that the op has ended
     sync::wake_all(e.bell.raw());
   }
-  if (!stays) release_entry(op.index);
+  if (!stays) choice_.put(op.index);
 }
 
 void op_table::end(op_id op, status code) noexcept {
@@ -244,7 +244,7 @@ void op_table::unkeep(op_id op) noexcept {
     w.kept = false;
     if (!w.observed) w.phase = op_phase::free;
     if (!e.state.cas_acq_rel(bits, w.bits())) continue;  // (10)
-    if (!w.observed) release_entry(op.index);
+    if (!w.observed) choice_.put(op.index);
     return;
   }
 }
@@ -272,7 +272,7 @@ void op_table::unobserve(op_id op) noexcept {
     w.observed = false;
     if (last) w.phase = op_phase::free;
     if (e.state.cas_acq_rel(bits, w.bits())) {  // (10)
-      if (last) release_entry(op.index);
+      if (last) choice_.put(op.index);
       return;
     }
   }

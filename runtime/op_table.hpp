@@ -24,17 +24,10 @@
 // `awaited`, by a waiter, taken off by who ends the op; `kept`, by who ends it, taken off by who
 // releases what was kept.
 //
-// Which entry. A slot has one of its own (several have one together where there are more slots than
-// a quarter of the entries), and whoever finds it free claims it: threads that serve different
-// slots share nothing, and a slot that is used again finds its line in the cache. If it is taken,
-// one comes from the stack of shared entries, at least three quarters of all, and goes back there
-// when it is free. A claimed entry is no op yet: its generation is that of the op to come, and
-// whoever asks for it is told that it is stale. When the stack is empty too, the own entries of
-// other slots are looked at. That none is free at all take_entry says if it found every own entry
-// taken, then the stack empty, then every own entry taken again and equal sums of their
-// generations: a generation only grows, and whoever claims an entry begins one, so each was taken
-// from the first look at it to the last, all of them when the stack was empty. The same calls in
-// the same order take the same entries.
+// Which entry. A slot has one of its own, the others, at least three quarters, are shared
+// (entry_choice.hpp): threads that serve different slots share nothing. A claimed entry is no op
+// yet: its generation is that of the op to come, and whoever asks for it is told that it is stale.
+// A generation only grows, and whoever claims an entry begins one.
 //
 // A completion takes three steps: its rank's bit in `ranks`, by a CAS that elects one of several
 // equal completions (with one rank, the CAS of `state` does that); if the copy was given up, the
@@ -50,15 +43,13 @@
 // comes before its completion has been counted finds no bit and counts for nothing.
 //
 // Orders. Numbers in the code; (1) to (7) are explained where they stand:
-//  (8) state, store release: pairs with (3), (9), (10), (14). The facts, the empty masks.
+//  (8) state, store release: pairs with (3), (9), (10), (12). The facts, the empty masks.
 //  (9) state, load acquire: pairs with (8), (10) and (3).
-// (10) state, CAS acq_rel, every transition but (3) and (14): pairs with (3), (8), (9), (10), (14).
+// (10) state, CAS acq_rel, every transition but (3) and (12): pairs with (3), (8), (9), (10), (12).
 //      Releases what the caller did for the op: a submitter's reads of its units, a record's new
 //      state; acquires what those did who changed the phase before.
 // (11) owed, load acquire: pairs with (4). No rank left: their copies are over.
-// (12) high water, CAS acq_rel: pairs with (13). Raised before the entry is begun.
-// (13) high water, load acquire: pairs with (12).
-// (14) state, CAS acquire: pairs with (8), (10). Whoever read the last tenant's facts to end its op
+// (12) state, CAS acquire: pairs with (8), (10). Whoever read the last tenant's facts to end its op
 //      has done so before they are written anew.
 //
 // Who waits reads the bell, marks the state `awaited`, and sleeps unless the bell has changed; who
@@ -72,7 +63,7 @@
 #include <memory>
 
 #include "runtime/bit_fields.hpp"
-#include "runtime/index_stack.hpp"
+#include "runtime/entry_choice.hpp"
 #include "runtime/sync.hpp"
 
 namespace cairn::detail {
@@ -114,7 +105,7 @@ struct op_facts {
 
 class op_table {
  public:
-  static constexpr std::uint32_t none = index_stack::none;
+  static constexpr std::uint32_t none = entry_choice::none;
 
   /// Ops are of slots below `slots`. Precondition: neither is 0.
   op_table(std::uint32_t capacity, std::uint32_t slots, std::uint32_t ranks, bool staged = false);
@@ -161,9 +152,7 @@ class op_table {
   status wait(op_id op, deadline until) const noexcept;
 
   /// Entries below this have been used at some time.
-  [[nodiscard]] std::uint32_t high_water() const noexcept {
-    return high_water_.load_acquire();  // (13)
-  }
+  [[nodiscard]] std::uint32_t high_water() const noexcept { return choice_.high_water(); }
   /// Calls f(index) for each entry that may hold an op of `slot` which was begun before.
   template <class F>
   void for_slot(slot_id slot, F&& f) const;
@@ -188,22 +177,14 @@ class op_table {
   static status judge(op_id op, op_word w) noexcept;
   void finish_phase(op_id op, status code, bool keep) noexcept;
   /// free -> claimed; false: the entry is taken, of generation `generation`.
-  bool claim(std::uint32_t index, std::uint32_t& generation) noexcept;
-  /// Claims one of the own entries, or none, and then the sum of their generations.
-  std::uint32_t claim_any(std::uint64_t& sum) noexcept;
-  /// An entry of nobody, claimed; none when all are taken.
-  std::uint32_t claim_entry(slot_id slot) noexcept;
-  /// The entry has become free.
-  void release_entry(std::uint32_t index) noexcept;
+  bool claim(std::uint32_t index, std::uint64_t& generation) noexcept;
 
   std::uint32_t capacity_;
-  std::uint32_t own_;  ///< entries below are of slots, the others shared
   std::uint32_t ranks_;
   op_phase first_;
   std::unique_ptr<entry[]> entries_;
-  sync::atomic<std::uint32_t> high_water_;
+  entry_choice choice_;
   sync::atomic<bool> strayed_;  ///< some slot has had another's own entry
-  index_stack shared_;          ///< of index - own_
 };
 
 template <class F>
@@ -212,8 +193,8 @@ void op_table::for_slot(slot_id slot, F&& f) const {
   std::uint32_t index = 0;
   // Relaxed: behind the begin of whatever op is looked for, if it has strayed.
   if (!strayed_.load_relaxed()) {
-    if (own_ != 0) f(slot % own_);
-    index = own_;
+    if (choice_.own() != 0) f(choice_.own_of(slot));
+    index = choice_.own();
   }
   for (; index < high; ++index) f(index);
 }

@@ -1,32 +1,35 @@
 // Bare pins: who holds which record until when. It knows no keys; the catalog pins and unpins.
 //
-// One word per entry, {generation, active}:
+// One word per entry, a number that only grows:
 //
-//   inactive(g)    --open, the entry's taker-->                          active(g + 1)
-//   active(g)      --shut, by CAS, its owner or whoever finds it expired-->  inactive(g)
+//   free(4k)       --open, by CAS-->                       claimed(4k + 1)
+//   claimed        --open, the entry's taker-->            active(4k + 2)
+//   active         --shut, by CAS, its owner or whoever finds it expired-->  free(4k + 4)
 //
-// The caller that turns an active entry inactive owns the right to unpin, so a pin falls exactly
-// once. It alone puts the entry back into the free set, which hands it to the next taker.
+// The caller that turns an active entry free owns the right to unpin, so a pin falls exactly once.
+// How often an entry has been active is its pin's generation.
+//
+// Each part of the threads has an entry of its own, in a line of its own (entry_choice.hpp): a
+// thread that holds one pin at a time takes no line from the others.
 //
 // A walk over all pins costs as many looks as there are pins, and who needs room asks for one again
 // and again. So each sort of walk remembers how many pins had been opened when it began: none
-// since, and it has met them all. The walk for deadlines remembers the first of these too, in the
-// same word.
+// since, and it has met them all. The own entries say so themselves, those in the others are
+// counted. The walk for deadlines remembers the first of these too, in the same word.
 //
 // Orders. Numbers in the code:
-//  (1) word, store release: pairs with (2), (3). The record and the deadline.
-//  (2) word, load acquire: pairs with (1).
-//  (3) word, CAS acquire: pairs with (1). What its winner does afterwards comes to the next taker
-//      by the free set.
-//  (4) high water, CAS acq_rel: pairs with (5). Raised before the entry is active, so that a walk
-//      that begins after `open` has returned meets it.
-//  (5) high water, load acquire: pairs with (4).
-//  (6) pins opened, fetch_add release: pairs with (7). Behind (1): a pin that is counted is active.
-//  (7) pins opened, load acquire: pairs with (6).
-//  (8) pins ended, fetch_add release: pairs with (9). Behind (3).
-//  (9) pins ended, load acquire: pairs with (8). First, so that of a pin that was counted before it
-//      was ended the beginning is seen too.
-// The other fields are relaxed: read between (2) or (3) and a look at the generation.
+//  (1) word, store release: pairs with (2). The record and the deadline.
+//  (2) word, load acquire: pairs with (1), (3).
+//  (3) word, CAS release: pairs with (2), (4). Behind the look at the record, so that it is not
+//      written anew before.
+//  (4) word, CAS acquire: pairs with (3).
+//  (5) pins opened in shared entries, fetch_add release: pairs with (6). Behind (1): a pin that is
+//      counted is active.
+//  (6) pins opened in shared entries, load acquire: pairs with (5).
+//  (7) pins ended in shared entries, fetch_add release: pairs with (8). Behind (3).
+//  (8) pins ended in shared entries, load acquire: pairs with (7). First, so that of a pin that was
+//      counted before it was ended the beginning is seen too.
+// The other fields are relaxed: read between (2) and (3), or for a figure.
 #pragma once
 
 #include <algorithm>
@@ -36,36 +39,33 @@
 #include <limits>
 #include <memory>
 
-#include "runtime/bitmap.hpp"
+#include "runtime/coarse_clock.hpp"
+#include "runtime/entry_choice.hpp"
 #include "runtime/sync.hpp"
 
 namespace cairn::detail {
 
 class pin_table {
  public:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-
   explicit pin_table(std::uint32_t capacity)
-      : capacity_(capacity), entries_(std::make_unique<entry[]>(capacity)), free_(capacity) {
-    for (std::uint32_t i = 0; i < capacity; ++i) free_.put(i);
-  }
+      : capacity_(capacity),
+        entries_(std::make_unique<entry[]>(capacity)),
+        choice_(capacity, std::min(sync::thread_parts, capacity / 2)) {}
 
   /// Files a pin that the caller holds on `record`; false when the table is full.
   bool open(record_handle record, deadline until, std::uint32_t& index,
             std::uint32_t& generation) noexcept {
-    index = free_.take_lowest();
-    if (index == bitmap::none) return false;
-    std::uint32_t high = high_water_.load_relaxed();
-    while (high <= index && !high_water_.cas_acq_rel(high, index + 1)) {  // (4)
-    }
+    index = choice_.take(sync::thread_part(),
+                         [this](std::uint32_t i, std::uint64_t& word) { return claim(i, word); });
+    if (index == entry_choice::none) return false;
     entry& e = entries_[index];
-    generation = generation_of(e.word.load_relaxed());  // the taker's own
-    if (!sync::mutated("bare pin generation kept")) ++generation;
     e.record.store_relaxed((std::uint64_t{record.index} << 32) | record.generation);
     e.until_ns.store_relaxed(until.time_since_epoch().count());
-    e.born_ns.store_relaxed(clock::now().time_since_epoch().count());
-    e.word.store_release(word_of(generation, true));  // (1)
-    opened_.fetch_add_release(1);                     // (6)
+    e.born_ns.store_relaxed(coarse_now_ns());
+    const std::uint64_t word = e.word.load_relaxed() + 1;  // the taker's own
+    generation = generation_of(word);
+    e.word.store_release(word);                                       // (1)
+    if (index >= choice_.own()) shared_opened_.fetch_add_release(1);  // (5)
     return true;
   }
 
@@ -73,29 +73,30 @@ class pin_table {
   bool shut(std::uint32_t index, std::uint32_t generation, record_handle& record) noexcept {
     if (index >= capacity_) return false;
     entry& e = entries_[index];
-    std::uint64_t expected = word_of(generation, true);
-    if (!e.word.cas_acquire(expected, word_of(generation, false))) return false;  // (3)
-    const std::uint64_t packed = e.record.load_relaxed();
-    record = {static_cast<std::uint32_t>(packed >> 32), static_cast<std::uint32_t>(packed)};
-    shut_.fetch_add_release(1);  // (8)
-    free_.put(index);
+    std::uint64_t word = e.word.load_acquire();  // (2)
+    if (!active(word) || generation_of(word) != generation) return false;
+    record = e.whose();
+    const std::uint64_t freed = sync::mutated("bare pin generation kept") ? word - 2 : word + 2;
+    if (!e.word.cas_release(word, freed)) return false;              // (3)
+    if (index >= choice_.own()) shared_ended_.fetch_add_release(1);  // (7)
+    choice_.put(index);
     return true;
   }
 
   /// Ends each pin whose deadline is at or before `now` and calls f(record).
   template <class F>
   std::uint32_t expire(deadline now, F&& f) noexcept {
-    const std::uint64_t opened = opened_.load_acquire();  // (7)
+    const std::uint64_t so_far = opened();
     const std::int64_t now_ns = now.time_since_epoch().count();
     const expiry last = expiry::of(expired_.load_relaxed());
-    if (last.opened == static_cast<std::uint32_t>(opened) && tick_of(now_ns) < last.first_tick)
+    if (last.opened == static_cast<std::uint32_t>(so_far) && tick_of(now_ns) < last.first_tick)
       return 0;
     std::uint32_t ended = 0;
     std::uint32_t first_tick = ~std::uint32_t{0};
-    const std::uint32_t high = high_water_.load_acquire();  // (5)
+    const std::uint32_t high = choice_.high_water();
     for (std::uint32_t i = 0; i < high; ++i) {
       const std::uint64_t word = entries_[i].word.load_acquire();  // (2)
-      if ((word & 1) == 0) continue;
+      if (!active(word)) continue;
       const std::int64_t until_ns = entries_[i].until_ns.load_relaxed();
       if (until_ns > now_ns) {
         first_tick = std::min(first_tick, tick_of(until_ns));
@@ -107,7 +108,7 @@ class pin_table {
       f(record);
       ++ended;
     }
-    expired_.store_relaxed(expiry{static_cast<std::uint32_t>(opened), first_tick}.bits());
+    expired_.store_relaxed(expiry{static_cast<std::uint32_t>(so_far), first_tick}.bits());
     return ended;
   }
 
@@ -115,29 +116,31 @@ class pin_table {
   /// record may have changed hands by then.
   template <class F>
   void for_each_new(F&& f) noexcept {
-    const std::uint64_t opened = opened_.load_acquire();  // (7)
-    if (met_.load_relaxed() == opened) return;
-    const std::uint32_t high = high_water_.load_acquire();  // (5)
+    const std::uint64_t so_far = opened();
+    if (met_.load_relaxed() == so_far) return;
+    const std::uint32_t high = choice_.high_water();
     for (std::uint32_t i = 0; i < high; ++i) {
-      if ((entries_[i].word.load_acquire() & 1) == 0) continue;  // (2)
-      const std::uint64_t packed = entries_[i].record.load_relaxed();
-      f(record_handle{static_cast<std::uint32_t>(packed >> 32),
-                      static_cast<std::uint32_t>(packed)});
+      if (active(entries_[i].word.load_acquire())) f(entries_[i].whose());  // (2)
     }
-    met_.store_relaxed(opened);  // a walk that began earlier may overwrite it: one walk more
+    met_.store_relaxed(so_far);  // a walk that began earlier may overwrite it: one walk more
   }
 
-  /// A figure: one too few for each pin that ends while its `open` has not counted it yet.
+  /// A figure: one too few for each pin in a shared entry that ends while its `open` has not
+  /// counted it yet.
   [[nodiscard]] std::uint32_t live() const noexcept {
-    const std::uint64_t ended = shut_.load_acquire();    // (9)
-    const std::uint64_t begun = opened_.load_relaxed();  // relaxed: behind (9)
-    return begun > ended ? static_cast<std::uint32_t>(begun - ended) : 0;
+    const std::uint64_t ended = shared_ended_.load_acquire();   // (8)
+    const std::uint64_t begun = shared_opened_.load_relaxed();  // relaxed: behind (8)
+    std::uint32_t count = begun > ended ? static_cast<std::uint32_t>(begun - ended) : 0;
+    for (std::uint32_t i = 0; i < choice_.own(); ++i)
+      if (active(entries_[i].word.load_acquire())) ++count;  // (2)
+    return count;
   }
+  /// To a few milliseconds, rather too old.
   [[nodiscard]] std::int64_t oldest_ns(deadline now) const noexcept {
     std::int64_t oldest = 0;
-    const std::uint32_t high = high_water_.load_acquire();  // (5)
+    const std::uint32_t high = choice_.high_water();
     for (std::uint32_t i = 0; i < high; ++i) {
-      if ((entries_[i].word.load_acquire() & 1) == 0) continue;  // (2)
+      if (!active(entries_[i].word.load_acquire())) continue;  // (2)
       const std::int64_t age = now.time_since_epoch().count() - entries_[i].born_ns.load_relaxed();
       if (age > oldest) oldest = age;
     }
@@ -163,25 +166,46 @@ class pin_table {
     }
   };
   /// Relaxed, all but the word: see above.
-  struct entry {
+  struct alignas(sync::cache_line) entry {
     sync::atomic<std::uint64_t> word;
     sync::atomic<std::uint64_t> record;
     sync::atomic<std::int64_t> until_ns;
     sync::atomic<std::int64_t> born_ns;
+
+    [[nodiscard]] record_handle whose() const noexcept {
+      const std::uint64_t packed = record.load_relaxed();
+      return {static_cast<std::uint32_t>(packed >> 32), static_cast<std::uint32_t>(packed)};
+    }
   };
-  static constexpr std::uint64_t word_of(std::uint32_t generation, bool active) noexcept {
-    return (std::uint64_t{generation} << 1) | (active ? 1U : 0U);
+  static constexpr bool active(std::uint64_t word) noexcept { return word % 4 == 2; }
+  /// How often the entry has been active.
+  static constexpr std::uint64_t times_active(std::uint64_t word) noexcept {
+    return (word + 2) / 4;
   }
   static constexpr std::uint32_t generation_of(std::uint64_t word) noexcept {
-    return static_cast<std::uint32_t>(word >> 1);
+    return static_cast<std::uint32_t>(times_active(word));
+  }
+  /// free -> claimed; false: the entry is taken, and its word `word`.
+  bool claim(std::uint32_t index, std::uint64_t& word) noexcept {
+    sync::atomic<std::uint64_t>& at = entries_[index].word;
+    word = at.load_acquire();  // (2) before the look at the stack, and the next
+    while (word % 4 == 0)
+      if (at.cas_acquire(word, word + 1)) return true;  // (4)
+    return false;
+  }
+  /// How many have been opened since the beginning.
+  [[nodiscard]] std::uint64_t opened() const noexcept {
+    std::uint64_t count = shared_opened_.load_acquire();  // (6)
+    for (std::uint32_t i = 0; i < choice_.own(); ++i)
+      count += times_active(entries_[i].word.load_acquire());  // (2)
+    return count;
   }
 
   std::uint32_t capacity_;
   std::unique_ptr<entry[]> entries_;
-  bitmap free_;
-  sync::atomic<std::uint32_t> high_water_;
-  sync::atomic<std::uint64_t> opened_;
-  sync::atomic<std::uint64_t> shut_;
+  entry_choice choice_;
+  sync::atomic<std::uint64_t> shared_opened_;
+  sync::atomic<std::uint64_t> shared_ended_;
   // Relaxed: hints.
   sync::atomic<std::uint64_t> expired_;  ///< see expiry
   sync::atomic<std::uint64_t> met_;      ///< pins opened when the last for_each_new began

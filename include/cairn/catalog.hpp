@@ -59,7 +59,7 @@ struct catalog_options {
 /// A bare pin on a record: holds it for a decision that takes time.
 struct pin {
   record_handle record;
-  std::uint32_t index = 0;       ///< of the pin itself
+  std::uint32_t index = 0;       ///< of the pin itself; depends on the calling thread
   std::uint32_t generation = 0;  ///< of the pin itself
   std::uint32_t length = 0;      ///< pin_longest: how many keys it covers
 };
@@ -87,7 +87,7 @@ struct catalog_counts {
   std::uint32_t quarantine_units = 0;  ///< held because a copy may still touch them
   std::uint32_t ops = 0;
   std::uint32_t pins = 0;
-  std::int64_t oldest_pin_ns = 0;  ///< age of the oldest bare pin
+  std::int64_t oldest_pin_ns = 0;  ///< age of the oldest bare pin; up to 10 ms too high
 };
 
 /// Checkpoints by key.

@@ -36,7 +36,9 @@ const fault list[] = {
      "if (r.word.cas_acq_rel(bits, after.bits())) return true;", blind},
     {"bare pin generation kept", "expire-pin-anew", nullptr, nullptr, coded},
     {"bare pin falls twice", "expire-unpin", "runtime/pin_table.hpp",
-     "if (!e.word.cas_acquire(expected, word_of(generation, false))) return false;", blind},
+     "if (!e.word.cas_release(word, freed)) return false;", blind},
+    {"bare pin's entry taken without comparing", "pin-pin", "runtime/pin_table.hpp",
+     "if (at.cas_acquire(word, word + 1)) return true;", blind},
     // ---- the index ----
     {"index: insertion without comparing", "store-store-store", index,
      "if (head.cas_acq_rel(seen, wanted.pack())) return none;", blind},

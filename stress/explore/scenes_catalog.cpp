@@ -274,6 +274,24 @@ const catalog_script scripts[] = {
         p.unpin();
       },
       [](W&, P& p) { p.forget(1); }}},
+    // Two of three threads have one entry together.
+    {"pin-pin",
+     {},
+     full,
+     {[](W&, P& p) {
+        p.pin_key(1);
+        p.use_pinned(1);
+        p.unpin();
+      },
+      [](W&, P& p) {
+        p.pin_key(1);
+        p.unpin();
+      },
+      [](W&, P& p) {
+        p.pin_key(2);
+        p.use_pinned(2);
+        p.unpin();
+      }}},
     {"expire-unpin",
      {},
      [](W& w) {
@@ -289,12 +307,12 @@ const catalog_script scripts[] = {
        w.host().store(1);
        w.host().pin_key(1, 10);
      },
-     {[](W&, P& p) { p.expire(100); },
-      [](W&, P& p) {
+     // The first, for it gets the same entry as the host.
+     {[](W&, P& p) {
         p.expire(100);
         p.pin_key(1);
       },
-      [](W&, P& p) { p.forget(1); }}},
+      [](W&, P& p) { p.expire(100); }, [](W&, P& p) { p.forget(1); }}},
     // ---- ends of ops ----
     {"cancel-take",
      {.cancels = true},
