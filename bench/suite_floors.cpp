@@ -2,8 +2,8 @@
 // locked instructions of its protocol, each on a line as the operation finds it. That is a line of
 // the thread's own, one that all threads share, or one of many at random. The ratio says how many
 // times its floor an operation takes; with one thread, a bar of another suite that lies below a
-// floor cannot be met by this protocol. And how many instructions the operations have, by
-// callgrind.
+// floor cannot be met by this protocol. Also how fast a cache would be whose order of use cost
+// nothing; and how many instructions the operations have, by callgrind.
 //
 // With several threads on one line it is no bound: threads that do nothing but take the line from
 // each other keep it for fewer instructions at a time than those that compute in between, and the
@@ -255,8 +255,11 @@ void measure_requests(const suite_options& how, std::vector<row>& into) {
             {static_cast<std::uint32_t>(key * std::uint64_t{entries} * spread / keys),
              miss ? static_cast<std::uint32_t>(random.below(entries * spread)) : request::none});
       }
-      beside(how, "use or insert, " + std::to_string(percent) + " % misses", threads,
-             ask("cairn", std::make_shared<cairn_cache>(entries)),
+      const std::string what = "use or insert, " + std::to_string(percent) + " % misses";
+      const contender hyper =
+          ask("HyperClockCache",
+              std::make_shared<rocksdb_cache>(rocksdb_cache{rocksdb_map::hyper_clock(entries, 0)}));
+      beside(how, what, threads, ask("cairn", std::make_shared<cairn_cache>(entries)),
              walk("locked ones alone", order,
                   [lines, requests](std::uint32_t thread, std::uint32_t i) {
                     const request& one = (*requests)[i];
@@ -265,9 +268,13 @@ void measure_requests(const suite_options& how, std::vector<row>& into) {
                     else
                       lines->store(thread, one.record, one.victim);
                   }),
-             into,
-             ask("HyperClockCache", std::make_shared<rocksdb_cache>(
-                                        rocksdb_cache{rocksdb_map::hyper_clock(entries, 0)})));
+             into, hyper);
+      const auto s = hold_contest(
+          contest_options::of(how.how, threads),
+          {ask("cairn", std::make_shared<cairn_cache>(entries, std::make_unique<hand_policy>())),
+           hyper});
+      into.push_back(
+          contest_row(suite_name, what + ", without an order of use", threads, s[0], s[1]));
     }
 }
 

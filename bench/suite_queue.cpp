@@ -6,9 +6,11 @@
 // microsecond beyond what the same call takes for a thread that sleeps in plain sight, measured in
 // turns with it. Medians there. Elapsed time, and so with whatever the machine does in between.
 //
-// Where the kernel runs the woken thread at once on the caller's processor, that thread's pass
-// counts as the caller's time. So once more, without a bar, with the threads that sleep on a
-// processor of their own; no row where there is but one.
+// Where the kernel runs the woken thread at once on the caller's processor, that thread's passes
+// count as the caller's time. What these are, in rows without bars: the call and the passes by one
+// thread; the call when the copy thread does not take the processor (SCHED_BATCH), and how long its
+// op takes then if the caller does not let go of it; and the call with the threads that sleep on a
+// processor of their own, no row where there is but one.
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -18,7 +20,9 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/harness/team.hpp"
@@ -115,6 +119,35 @@ wake_times wake_in_turn(hollow_copier& on, sleeper& other, int count) {
   return ns;
 }
 
+/// Submit after a sleep, and what the copy thread does until it would sleep again, by one thread.
+std::vector<double> with_passes(int count) {
+  hollow_copier on("replay", false);
+  std::vector<double> ns;
+  for (int i = 0; i < count; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    const std::int64_t begin = elapsed_ns();
+    on.submit(static_cast<slot_id>(on.sent() % hollow_copier::slots));
+    while (on.get().pump()) {
+    }
+    ns.push_back(static_cast<double>(elapsed_ns() - begin));
+  }
+  return ns;
+}
+
+/// From submit until the op has ended, to a copy thread that sleeps, by a caller who looks on.
+std::vector<double> looking_on(hollow_copier& on, int count) {
+  std::vector<double> ns;
+  for (int i = 0; i < count; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    const std::int64_t begin = elapsed_ns();
+    on.submit(static_cast<slot_id>(on.sent() % hollow_copier::slots));
+    while (on.ended() < on.sent()) {
+    }
+    ns.push_back(static_cast<double>(elapsed_ns() - begin));
+  }
+  return ns;
+}
+
 /// While the copy thread is busy with one launch, an op for each other slot.
 std::vector<double> awake(hollow_copier& on, std::size_t count) {
   std::vector<double> ns;
@@ -160,6 +193,24 @@ void measure_queue(const suite_options& how, std::vector<row>& into) {
   // decides, and mostly it does. Its time counts as the caller's then.
   into.push_back(less_is_better(suite_name, "submit, copy thread asleep, first decile",
                                 quantile(ours, 0.1), "futex wake", quantile(bare, 0.1), "ns"));
+
+  into.push_back(less_is_better(suite_name, "submit and the copy thread's passes, by one thread",
+                                median(with_passes(wakes)), "what the bar leaves", 500, "ns"));
+  sleepers behind;
+  behind.copies.give_way();
+  behind.copies.submit(0);
+  while (behind.copies.ended() == 0) std::this_thread::yield();
+  const auto [late, bare_late] = wake_in_turn(behind.copies, behind.other, wakes);
+  into.push_back(less_is_better(suite_name,
+                                "submit, copy thread asleep, it gives way to the caller, median",
+                                median(late), "futex wake", median(bare_late), "ns"));
+  const int ends = std::max(1, wakes / 4);
+  const std::vector<double> ended = looking_on(on, ends);
+  const std::vector<double> ended_late = looking_on(behind.copies, ends);
+  for (const auto& [name, q] : {std::pair{"median", 0.5}, std::pair{"p99", 0.99}})
+    into.push_back(
+        less_is_better(suite_name, std::string("submit to the op's end, caller looks on, ") + name,
+                       quantile(ended, q), "if it gives way", quantile(ended_late, q), "ns"));
 
   std::optional<sleepers> apart;
   if (const on_processor second(1); second.set()) apart.emplace();

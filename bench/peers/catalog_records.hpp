@@ -40,8 +40,10 @@ class catalog_records {
   static constexpr slot_id slots = 8;  ///< one for each thread of a suite
 
   /// `units`: of the pool, each room for one record. Images are of `per_image` units.
+  /// `policy`: null is the catalog's own.
   explicit catalog_records(std::uint32_t units, std::uint32_t per_image = 1,
-                           std::uint32_t max_pins = 1024) {
+                           std::uint32_t max_pins = 1024,
+                           std::unique_ptr<eviction_policy> policy = nullptr) {
     unit_pool::options pool;
     pool.units = units;
     pool_ = std::move(unit_pool::open(pool)).value();
@@ -49,6 +51,7 @@ class catalog_records {
     options.shape = {1, per_image, per_image, "bench"};
     options.slots = slots;
     options.max_pins = max_pins;
+    options.policy = std::move(policy);
     catalog_ = std::move(catalog::open(std::move(options), *pool_)).value();
   }
 

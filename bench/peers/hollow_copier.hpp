@@ -1,6 +1,8 @@
 // A copier over a device that copies nothing, and ops for it: one per slot, with units of its own.
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cairn/copier.hpp>
@@ -71,7 +73,12 @@ class hollow_copier {
     options.memory = memory_.addresses;
     options.threaded = threaded;
     options.on_completion = [](void* context, const completion&) {
-      static_cast<hollow_copier*>(context)->ended_.fetch_add(1, std::memory_order_release);
+      auto& on = *static_cast<hollow_copier*>(context);
+      constexpr sched_param none{};
+      if (on.give_way_.exchange(false, std::memory_order_acq_rel) &&
+          sched_setscheduler(0, SCHED_BATCH, &none) != 0)
+        std::abort();
+      on.ended_.fetch_add(1, std::memory_order_release);
     };
     options.context = this;
     copier_ = std::move(copier::open(options, device_)).value();
@@ -99,6 +106,8 @@ class hollow_copier {
     if (!copier_->submit({&op, 1})) std::abort();
     ++sent_;
   }
+  /// From the next op that ends on, the copy thread does not take the processor of who wakes it.
+  void give_way() { give_way_.store(true, std::memory_order_release); }
   [[nodiscard]] std::uint64_t sent() const { return sent_; }  ///< of one submitting thread
   [[nodiscard]] std::uint64_t ended() const { return ended_.load(std::memory_order_acquire); }
   [[nodiscard]] copier& get() { return *copier_; }
@@ -111,6 +120,7 @@ class hollow_copier {
   std::vector<copy_op> ops_;
   std::uint64_t sent_ = 0;
   std::atomic<std::uint64_t> ended_{0};
+  std::atomic<bool> give_way_{false};
   std::unique_ptr<copier> copier_;
 };
 
