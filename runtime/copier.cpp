@@ -160,7 +160,7 @@ result<void> copier::check(const copy_op& op) const {
 
 void copier::enqueue(const copy_op& op) noexcept {
   state_->put(op, state_->core.stamp_ns());
-  state_->core.came(detail::bit_of(op.header.kind));
+  state_->core.came({&op, 1});
 }
 
 result<void> copier::submit(std::span<const copy_op> ops) {
@@ -182,8 +182,7 @@ result<void> copier::submit(std::span<const copy_op> ops) {
   }
   const std::int64_t now_ns = state_->core.stamp_ns();
   for (const copy_op& op : ops) state_->put(op, now_ns);
-  state_->core.came((stores != 0 ? detail::bit_of(copy_kind::store) : 0) |
-                    (restores != 0 ? detail::bit_of(copy_kind::restore) : 0));
+  state_->core.came(ops);
   return {};
 }
 

@@ -16,10 +16,12 @@
 // (10) stop, load acquire: pairs with (9).
 // (11) sweep, store release: pairs with (12). The cancellations, and the tickets of the ops.
 // (12) sweep, exchange acq_rel: pairs with (11).
-// (13) hungry, add nothing acq_rel: pairs with (14). After the op was put into the queue.
-// (14) hungry, exchange acq_rel: pairs with (13). Before the last look into the queue. Of two
-//      read-modify-writes of one word one is later: either the copy thread's, and it sees the op,
-//      or the submitter's, and it sees what the copy thread wants.
+// (13) hungry, add nothing acq_rel: pairs with (14). After the op was put into the queue, before
+//      the look at whose turn it is.
+// (14) hungry, exchange acq_rel: pairs with (13). After turns were told, before the last look into
+//      the queue. Of two read-modify-writes of one word one is later: either the copy thread's, and
+//      it sees the op, or the submitter's, and it sees what the copy thread wants and whose turn it
+//      is.
 #pragma once
 
 #include <cairn/backend.hpp>
@@ -28,6 +30,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/copy_plan.hpp"
@@ -53,6 +56,9 @@ constexpr std::uint32_t bit_of(copy_kind kind) noexcept {
   return 1U << static_cast<unsigned>(kind);
 }
 inline constexpr std::uint32_t all_kinds = bit_of(copy_kind::store) | bit_of(copy_kind::restore);
+/// Beside kinds: also ops whose turn has not come.
+inline constexpr std::uint32_t out_of_turn = 1U << 2;
+inline constexpr std::uint32_t every_op = all_kinds | out_of_turn;
 
 struct copy_core {
   copy_core(const copier_options& options, device& device_used)
@@ -85,10 +91,11 @@ struct copy_core {
   /// Ops enqueued and ops ended (reported or dropped). Callers add to the first, the copy thread
   /// to the second: read `ended` first, and equal means that all had ended at that moment.
   alignas(sync::cache_line) sync::atomic<std::uint64_t> accepted{0};
-  /// The kinds of ops, as bits, for which a sleeping copy thread wants to be woken. Of the others
-  /// it hears with the event that frees a place for them. In the line that every submit changes and
-  /// the copy thread reads before it sleeps.
-  sync::atomic<std::uint32_t> hungry{all_kinds};
+  /// For which ops a sleeping copy thread wants to be woken: the kinds, as bits, and whether also
+  /// before their turn. Of the others it hears with the event that frees a place for them, or with
+  /// the one before them. In the line that every submit changes and the copy thread reads before it
+  /// sleeps.
+  sync::atomic<std::uint32_t> hungry{every_op};
   alignas(sync::cache_line) sync::atomic<std::uint64_t> ended{0};
   /// Batches that may still touch memory. The copy thread writes it, so its own looks are relaxed.
   sync::atomic<std::uint32_t> unproven{0};
@@ -112,9 +119,16 @@ struct copy_core {
     const std::uint64_t done = ended.load_acquire();  // (1)
     return accepted.load_acquire() - done;            // (2)
   }
-  /// Ops of these kinds were put into the queue.
-  void came(std::uint32_t kinds) noexcept {
-    if ((hungry.fetch_add_acq_rel(0) & kinds) != 0) bell.ring();  // (13)
+  /// These ops were put into the queue.
+  void came(std::span<const copy_op> those) noexcept {
+    const std::uint32_t wanted = hungry.fetch_add_acq_rel(0);  // (13)
+    for (const copy_op& op : those) {
+      if ((wanted & bit_of(op.header.kind)) == 0) continue;
+      if ((wanted & out_of_turn) == 0 && !slots.in_turn(op.header.slot, op.header.slot_sequence))
+        continue;
+      bell.ring();
+      return;
+    }
   }
   /// The device is gone: nothing more comes in, the copy thread fails what is here.
   void lose() noexcept {

@@ -30,7 +30,7 @@ std::uint32_t rows_of(const copy_core& core) noexcept {
 copy_thread::copy_thread(copy_core& core)
     : core_(core),
       health_(core.opts.memory.slots, rows_of(core), core.slots),
-      lanes_(core.opts.memory.slots, rows_of(core), health_),
+      lanes_(core.opts.memory.slots, rows_of(core), health_, core.slots),
       deadlines_(rows_of(core)),
       notes_(rows_of(core)),
       stamps_(core.opts.memory.units),
@@ -80,11 +80,12 @@ void copy_thread::run() noexcept {
 }
 
 // The kinds of ops that could be launched now. Others wait for a batch to end, and its event rings.
-// With nothing to keep the time of an op that comes, every op must be heard of.
+// So could only ops whose turn has come: before another one's comes, this thread has something to
+// do anyway. With nothing to keep the time of an op that comes, every op must be heard of.
 std::uint32_t copy_thread::wanted() noexcept {
   if (giving_up_ != status::ok || sweeping_ || core_.gate.lost() ||
       (core_.opts.op_timeout.count() != 0 && deadlines_.empty()))
-    return all_kinds;
+    return every_op;
   std::uint32_t kinds = 0;
   for (const copy_kind kind : {copy_kind::store, copy_kind::restore})
     if (core_.streams->pick(kind, true) != nullptr) kinds |= bit_of(kind);
@@ -94,7 +95,9 @@ std::uint32_t copy_thread::wanted() noexcept {
 // Before a sleep; true when something was done that had come unheard.
 bool copy_thread::tell_hunger() noexcept {
   const std::uint32_t kinds = wanted();
-  if (kinds == hungry_) return false;  // what is wanted was wanted, and rang
+  const bool told = lanes_.told();
+  // Neither has changed since the last exchange: what is wanted and in its turn was so, and rang.
+  if (kinds == hungry_ && !told) return false;
   hungry_ = kinds;
   (void)core_.hungry.exchange_acq_rel(kinds);  // (14)
   return !core_.queue.empty() && !sync::mutated("no look before the sleep") && pass();

@@ -27,7 +27,8 @@
 // for compute, which is usual, it would carry nothing.
 //
 // While it sleeps without a place for one more batch of stores, say, a store that comes does not
-// wake it: the event that frees a place does. Which kinds wake it stands in copy_core::hungry, with
+// wake it: the event that frees a place does. Nor does an op that stands behind another one on its
+// slot: when that one passes, this thread is awake. What wakes it stands in copy_core::hungry, with
 // why none that comes meanwhile is missed.
 //
 // When the device is lost or closing ran out of time the rest is reported at once (`give_up`), and
@@ -123,7 +124,7 @@ class copy_thread {
   };
 
   copy_core& core_;
-  std::uint32_t hungry_ = all_kinds;  ///< what core_.hungry holds
+  std::uint32_t hungry_ = every_op;  ///< what core_.hungry holds
   slot_health health_;
   slot_lanes lanes_;
   deadline_line deadlines_;  ///< ops that have not ended

@@ -18,6 +18,9 @@
 // last batch runs behind all. A reader looks at `passed` first and at `admitted` second: when they
 // agree, all ops admitted before the second look had passed at the first.
 //
+// And the number of the op whose turn it is, for submitters: an op that comes before its turn need
+// not wake the copy thread, which looks into the queue again when it has let the one before pass.
+//
 // And whether the slot takes ops, in one word: how many restores and resets were admitted and are
 // not decided, how many copies on it were given up and not proven over, and whether what it holds
 // is unknown. It is for refusing early; what a store has read is judged in slot_health.
@@ -134,6 +137,17 @@ class slot_board {
     entries_[slot].passed.fetch_add_release(1);  // (5) release: pairs with (6)
   }
 
+  /// The copy thread's: it is this number's turn now. Relaxed, here and in in_turn: what the two
+  /// must agree on, copy_core's (13) and (14) see to.
+  void tell_turn(slot_id slot, std::uint64_t sequence) noexcept {
+    entries_[slot].turn.store_relaxed(sequence);
+  }
+  /// Whether the op of this number (0: of none) is not behind another one, which has not passed, as
+  /// far as the copy thread has told. Wait-free.
+  [[nodiscard]] bool in_turn(slot_id slot, std::uint64_t sequence) const noexcept {
+    return sequence == 0 || sequence <= entries_[slot].turn.load_relaxed();
+  }
+
   /// All ops admitted so far have been launched or have ended. Wait-free.
   [[nodiscard]] bool passed(slot_id slot) const noexcept {
     const entry& e = entries_[slot];
@@ -157,12 +171,13 @@ class slot_board {
   static constexpr std::uint64_t undecided_mask = one_kept - 1;
   static constexpr std::uint64_t kept_mask = unknown_bit - one_kept;
   /// Relaxed, all but `passed` and the proofs, (8) and (9): `admitted` and `last` as (5) and (6)
-  /// say, `fate` as admit_reset says.
+  /// say, `fate` as admit_reset says, `turn` as tell_turn says.
   struct entry {
     sync::atomic<std::uint32_t> admitted{0};
     sync::atomic<std::uint32_t> passed{0};
     sync::atomic<std::uint32_t> last{0};
     sync::atomic<std::uint64_t> fate{0};
+    sync::atomic<std::uint64_t> turn{1};
   };
   std::unique_ptr<entry[]> entries_;
 };

@@ -5,8 +5,9 @@
 
 namespace cairn::detail {
 
-slot_lanes::slot_lanes(std::uint32_t slots, std::uint32_t rows, slot_health& health)
-    : health_(health), rows_(rows), lanes_(slots), nodes_(rows + slots) {
+slot_lanes::slot_lanes(std::uint32_t slots, std::uint32_t rows, slot_health& health,
+                       slot_board& board)
+    : health_(health), board_(board), rows_(rows), lanes_(slots), nodes_(rows + slots) {
   free_skips_.reserve(slots);
   for (std::uint32_t n = rows; n < nodes_.size(); ++n) free_skips_.push_back(n);
 }
@@ -99,7 +100,11 @@ bool slot_lanes::insert(lane& in, std::uint32_t n) {
 
 void slot_lanes::remove_head(lane& in) {
   const std::uint32_t n = in.head;
-  if (nodes_[n].sequence != 0) in.next = nodes_[n].sequence + 1;
+  if (nodes_[n].sequence != 0) {
+    in.next = nodes_[n].sequence + 1;
+    board_.tell_turn(nodes_[n].slot, in.next);
+    told_ = true;
+  }
   in.head = nodes_[n].behind;
   if (in.head == none) in.tail = none;
 }

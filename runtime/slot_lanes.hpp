@@ -17,10 +17,12 @@
 #include <cairn/types.hpp>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/copy_batch.hpp"
 #include "runtime/op_arena.hpp"
+#include "runtime/op_board.hpp"
 #include "runtime/slot_health.hpp"
 #include "runtime/submit_queue.hpp"
 
@@ -28,8 +30,8 @@ namespace cairn::detail {
 
 class slot_lanes {
  public:
-  /// `health` hears of resets when their turn comes.
-  slot_lanes(std::uint32_t slots, std::uint32_t rows, slot_health& health);
+  /// `health` hears of resets when their turn comes, `board` of whose turn it is.
+  slot_lanes(std::uint32_t slots, std::uint32_t rows, slot_health& health, slot_board& board);
 
   /// An op came. False when its number has passed or is waiting already: the op is not in the
   /// lane, and the caller ends it.
@@ -57,6 +59,9 @@ class slot_lanes {
   /// skip does.
   template <class Gone, class End>
   void drop(Gone gone, End end);
+
+  /// Whether the board has been told of a turn since this was asked last.
+  [[nodiscard]] bool told() noexcept { return std::exchange(told_, false); }
 
   /// The last batch launched on the slot.
   [[nodiscard]] std::optional<batch_ref> last(slot_id slot) const { return lanes_[slot].last; }
@@ -107,6 +112,8 @@ class slot_lanes {
   void wake_head(lane& in);
 
   slot_health& health_;
+  slot_board& board_;
+  bool told_ = false;
   std::uint32_t rows_;
   std::vector<lane> lanes_;
   std::vector<node> nodes_;
