@@ -27,8 +27,8 @@
 //      counted is active.
 //  (6) pins opened in shared entries, load acquire: pairs with (5).
 //  (7) pins ended in shared entries, fetch_add release: pairs with (8). Behind (3).
-//  (8) pins ended in shared entries, load acquire: pairs with (7). First, so that of a pin that was
-//      counted before it was ended the beginning is seen too.
+//  (8) pins ended in shared entries, load acquire: pairs with (7). First: of a pin whose end is
+//      seen the beginning is seen too, for it is counted before (1), and who ends it is behind (2).
 // The other fields are relaxed: read between (2) and (3), or for a figure.
 #pragma once
 
@@ -62,7 +62,8 @@ class pin_table {
     e.record.store_relaxed((std::uint64_t{record.index} << 32) | record.generation);
     e.until_ns.store_relaxed(until.time_since_epoch().count());
     e.born_ns.store_relaxed(coarse_now_ns());
-    const std::uint64_t word = e.word.load_relaxed() + 1;  // the taker's own
+    if (index >= choice_.own()) shared_begun_.fetch_add_relaxed(1);  // before (1), see (8)
+    const std::uint64_t word = e.word.load_relaxed() + 1;            // the taker's own
     generation = generation_of(word);
     e.word.store_release(word);                                       // (1)
     if (index >= choice_.own()) shared_opened_.fetch_add_release(1);  // (5)
@@ -125,12 +126,12 @@ class pin_table {
     met_.store_relaxed(so_far);  // a walk that began earlier may overwrite it: one walk more
   }
 
-  /// A figure: one too few for each pin in a shared entry that ends while its `open` has not
-  /// counted it yet.
+  /// Never fewer than are held all the while; too many by those in shared entries that are opened
+  /// or ended meanwhile.
   [[nodiscard]] std::uint32_t live() const noexcept {
-    const std::uint64_t ended = shared_ended_.load_acquire();   // (8)
-    const std::uint64_t begun = shared_opened_.load_relaxed();  // relaxed: behind (8)
-    std::uint32_t count = begun > ended ? static_cast<std::uint32_t>(begun - ended) : 0;
+    const std::uint64_t ended = shared_ended_.load_acquire();  // (8)
+    const std::uint64_t begun = shared_begun_.load_relaxed();  // relaxed: behind (8)
+    auto count = static_cast<std::uint32_t>(begun - ended);
     for (std::uint32_t i = 0; i < choice_.own(); ++i)
       if (active(entries_[i].word.load_acquire())) ++count;  // (2)
     return count;
@@ -204,6 +205,7 @@ class pin_table {
   std::uint32_t capacity_;
   std::unique_ptr<entry[]> entries_;
   entry_choice choice_;
+  sync::atomic<std::uint64_t> shared_begun_;  ///< as shared_opened_, but before they are active
   sync::atomic<std::uint64_t> shared_opened_;
   sync::atomic<std::uint64_t> shared_ended_;
   // Relaxed: hints.
