@@ -29,6 +29,9 @@
 //  (7) pins ended in shared entries, fetch_add release: pairs with (8). Behind (3).
 //  (8) pins ended in shared entries, load acquire: pairs with (7). First: of a pin whose end is
 //      seen the beginning is seen too, for it is counted before (1), and who ends it is behind (2).
+//  (9) what a walk left, store release: pairs with (10). Behind its looks at the entries.
+// (10) what a walk left, load acquire: pairs with (9). Before one's own looks at the same places,
+//      which so see no less: equal sums are sums of the same numbers.
 // The other fields are relaxed: read between (2) and (3), or for a figure.
 #pragma once
 
@@ -87,9 +90,9 @@ class pin_table {
   /// Ends each pin whose deadline is at or before `now` and calls f(record).
   template <class F>
   std::uint32_t expire(deadline now, F&& f) noexcept {
+    const expiry last = expiry::of(expired_.load_acquire());  // (10)
     const std::uint64_t so_far = opened();
     const std::int64_t now_ns = now.time_since_epoch().count();
-    const expiry last = expiry::of(expired_.load_relaxed());
     if (last.opened == static_cast<std::uint32_t>(so_far) && tick_of(now_ns) < last.first_tick)
       return 0;
     std::uint32_t ended = 0;
@@ -109,7 +112,7 @@ class pin_table {
       f(record);
       ++ended;
     }
-    expired_.store_relaxed(expiry{static_cast<std::uint32_t>(so_far), first_tick}.bits());
+    expired_.store_release(expiry{static_cast<std::uint32_t>(so_far), first_tick}.bits());  // (9)
     return ended;
   }
 
@@ -117,13 +120,14 @@ class pin_table {
   /// record may have changed hands by then.
   template <class F>
   void for_each_new(F&& f) noexcept {
+    const std::uint64_t met = met_.load_acquire();  // (10)
     const std::uint64_t so_far = opened();
-    if (met_.load_relaxed() == so_far) return;
+    if (met == so_far) return;
     const std::uint32_t high = choice_.high_water();
     for (std::uint32_t i = 0; i < high; ++i) {
       if (active(entries_[i].word.load_acquire())) f(entries_[i].whose());  // (2)
     }
-    met_.store_relaxed(so_far);  // a walk that began earlier may overwrite it: one walk more
+    met_.store_release(so_far);  // (9); a walk that began earlier may overwrite it: one walk more
   }
 
   /// Never fewer than are held all the while; too many by those in shared entries that are opened
@@ -208,7 +212,6 @@ class pin_table {
   sync::atomic<std::uint64_t> shared_begun_;  ///< as shared_opened_, but before they are active
   sync::atomic<std::uint64_t> shared_opened_;
   sync::atomic<std::uint64_t> shared_ended_;
-  // Relaxed: hints.
   sync::atomic<std::uint64_t> expired_;  ///< see expiry
   sync::atomic<std::uint64_t> met_;      ///< pins opened when the last for_each_new began
 };
