@@ -47,18 +47,27 @@ std::vector<standing> hold_contest(const contest_options& how, std::vector<conte
     return ns;
   };
   // The operations of a round, from the processor time that one thread takes for fewer: threads
-  // that wait for a processor would make it too short. Which is the warming up, too.
+  // that wait for a processor would make it too short. Which is the warming up, too. Of two looks
+  // the shorter one: where the machine held up a look at few operations, all rounds would be of
+  // few.
   const double share = std::max(
       1.0, static_cast<double>(how.threads) / std::max(1U, std::thread::hardware_concurrency()));
   std::vector<std::uint64_t> ops;
   for (const contender& each : all) {
-    std::uint64_t count = 64;
-    for (;; count *= 2) {
+    const auto took_ms = [&](std::uint64_t count) {
       const std::int64_t begin = thread_cpu_ns();
       each.work(0, count);
       const double ms = static_cast<double>(thread_cpu_ns() - begin) / 1e6;
       if (each.done) each.done();
-      if (ms < how.round_ms / 4 && count < std::uint64_t{1} << 32) continue;
+      return ms;
+    };
+    std::uint64_t count = 64;
+    for (;; count *= 2) {
+      const double least_ms = how.round_ms / 4;
+      double ms = took_ms(count);
+      for (int look = 1; look < 5 && ms >= least_ms && ms < 16 * least_ms; ++look)
+        ms = std::min(ms, took_ms(count));
+      if (ms < least_ms && count < std::uint64_t{1} << 32) continue;
       const double scale = how.round_ms / ms / share;
       ops.push_back(std::max<std::uint64_t>(
           1, static_cast<std::uint64_t>(static_cast<double>(count) * scale)));
